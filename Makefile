@@ -1,0 +1,48 @@
+# The verbs of the project; `make` alone lists them.
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := hvd_deepreduce tf/hvd_deepreduce torch/hvd_deepreduce
+CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp)
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test test-long lint format bench golden wheel clean
+
+help: ## List the verbs.
+	@echo "hvd_deepreduce: gradient compression for stock Horovod"
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+env: ## Install what is missing and make .venv (the first time builds Horovod, about 8 minutes).
+	@docker/setup.sh --venv $(VENV)
+
+demo: env ## Train Fashion-MNIST on two ranks: dense, fp16, density 1 % and 0.1 %; print a table.
+	@$(BIN)/python torch/examples/demo.py
+
+test: env ## Run the tests.
+	@$(BIN)/python -m pytest
+
+test-long: env ## Run the tests that take long, too.
+	@$(BIN)/python -m pytest -m "long or not long"
+
+lint: env ## Check style and types: ruff, mypy --strict, clang-format.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(CPP)
+
+format: env ## Rewrite the sources in the project's style.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP)
+
+bench: env ## Measure size and speed.
+	@for script in tests/bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+golden: env ## Write golden vectors for new cases; never changes an old one.
+	@$(BIN)/python tests/golden/make_golden.py
+
+wheel: env ## Build a wheel and an sdist into dist/.
+	@$(BIN)/python -m build --no-isolation
+
+clean: ## Remove what was built (not .venv, not the Horovod wheel).
+	rm -rf build dist *.egg-info hvd_deepreduce/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

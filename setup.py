@@ -1,0 +1,35 @@
+"""Packages and native kernels; everything else about the project stands in pyproject.toml.
+
+The wings live in source roots of their own, in which the path is the import name: `torch/hvd_deepreduce/torch` is
+`hvd_deepreduce.torch`. An `__init__.py` in `torch/` or `tf/` would shadow the real frameworks.
+"""
+
+import os
+from glob import glob
+
+from pybind11.setup_helpers import Pybind11Extension, build_ext
+from setuptools import find_namespace_packages, find_packages, setup
+
+compile_args = ["-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-Wconversion"]
+if os.environ.get("CI"):
+    compile_args.append("-Werror")
+
+setup(
+    packages=find_packages(include=["hvd_deepreduce", "hvd_deepreduce.*"])
+    + find_namespace_packages("tf", include=["hvd_deepreduce.tf*"])
+    + find_namespace_packages("torch", include=["hvd_deepreduce.torch*"]),
+    package_dir={
+        "hvd_deepreduce.tf": "tf/hvd_deepreduce/tf",
+        "hvd_deepreduce.torch": "torch/hvd_deepreduce/torch",
+    },
+    ext_modules=[
+        Pybind11Extension(
+            "hvd_deepreduce._native",
+            sorted(glob("hvd_deepreduce/native/*.cpp")),
+            depends=sorted(glob("hvd_deepreduce/native/*.hpp")),
+            cxx_std=17,
+            extra_compile_args=compile_args,
+        )
+    ],
+    cmdclass={"build_ext": build_ext},
+)
