@@ -1,0 +1,54 @@
+"""The C++ kernels. Arrays must be one-dimensional and C-contiguous.
+
+`Values` are float32 or float64, positions uint32 up to 2**32 elements and uint64 above.
+
+A decoder raises `TruncatedPayloadError` or `CorruptPayloadError`, everything else `InvalidSettingError`. The GIL is
+released while a kernel runs. Nothing is read or written outside the arrays given, whatever is in them.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hvd_deepreduce.sparse import Positions, Values
+
+def all_finite(values: Values) -> bool: ...
+def compensate(residual: Values, gradient: Values) -> bool:
+    """residual += gradient; False, and residual untouched, if any sum (or term) is not finite."""
+
+def subtract_at(dense: Values, positions: Positions, values: Values) -> None:
+    """dense[positions] -= values."""
+
+def gather(dense: Values, positions: Positions) -> Values: ...
+def scatter_add(dense: Values, positions: Positions, values: Values, factor: float) -> None:
+    """dense[positions] += values * factor, the product rounded to the dtype first; plain values when factor is 1."""
+
+def select_topk(values: Values, kept: int) -> Positions:
+    """Sorted positions of the `kept` largest magnitudes, ties by lower position.
+
+    Values are finite, and 0 <= kept <= len(values).
+    """
+
+def select_above(values: Values, threshold: float) -> Positions:
+    """Sorted positions where abs(value) > threshold, compared in the values' dtype."""
+
+def check_positions(positions: Positions, numel: int) -> None:
+    """Raises `InvalidSettingError` unless strictly increasing and below numel; names the first offender."""
+
+def raw_positions_decode(payload: bytes, kept: int, numel: int) -> Positions: ...
+def bitmap_encode(positions: Positions, numel: int) -> bytes: ...
+def bitmap_decode(payload: bytes, kept: int, numel: int) -> Positions: ...
+def rice_encode(positions: Positions, numel: int) -> bytes: ...
+def rice_decode(payload: bytes, kept: int, numel: int) -> Positions: ...
+def rice_bits(positions: Positions, numel: int) -> int:
+    """The length of rice_encode's bit stream before padding."""
+
+def fp16_encode(values: Values) -> bytes: ...
+def fp16_decode(payload: bytes, kept: int, dtype: np.dtype[Any]) -> Values: ...
+def bf16_encode(values: Values) -> bytes: ...
+def bf16_decode(payload: bytes, kept: int, dtype: np.dtype[Any]) -> Values: ...
+def qsgd_encode(values: Values, bits: int, bucket: int, key: int) -> bytes: ...
+def qsgd_decode(payload: bytes, kept: int, bits: int, bucket: int, dtype: np.dtype[Any]) -> Values: ...
+def random_u64(key: int, count: int) -> NDArray[np.uint64]:
+    """The first draws of a key (FORMAT.md, 6)."""

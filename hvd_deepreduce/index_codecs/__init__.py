@@ -1,0 +1,1 @@
+"""Where the kept elements are: one file per index codec."""

@@ -1,0 +1,1 @@
+"""What happens to what is not sent."""

@@ -1,0 +1,8 @@
+#include "binding.hpp"
+
+PYBIND11_MODULE(_native, module) {
+    module.doc() = "The C++ kernels; what they promise stands in _native.pyi.";
+    deepreduce::binding::bind_dense(module);
+    deepreduce::binding::bind_index_codecs(module);
+    deepreduce::binding::bind_value_codecs(module);
+}

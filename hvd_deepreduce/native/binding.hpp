@@ -1,0 +1,12 @@
+// The parts of `hvd_deepreduce._native`; only files named binding* know Python.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace deepreduce::binding {
+
+void bind_dense(pybind11::module_& module);
+void bind_index_codecs(pybind11::module_& module);
+void bind_value_codecs(pybind11::module_& module);
+
+}  // namespace deepreduce::binding

@@ -1,0 +1,128 @@
+#include "binding.hpp"
+#include "binding_results.hpp"
+#include "dense.hpp"
+#include "select.hpp"
+
+namespace deepreduce::binding {
+namespace {
+
+bool all_finite(const py::object& values) {
+    return with_values(values, "values", [](const py::array& array, auto value) {
+        const auto span = view<decltype(value)>(array);
+        return run([=] { return deepreduce::all_finite(span); });
+    });
+}
+
+bool compensate(const py::object& residual, const py::object& gradient) {
+    return with_values(residual, "residual", [&](const py::array& array, auto value) {
+        using V = decltype(value);
+        const py::array terms = to_array_of<V>(gradient, "gradient");
+        require_size(terms, "gradient", array, "residual");
+        const auto sums = writeable<V>(array, "residual");
+        return run([=, added = view<V>(terms)] { return deepreduce::compensate(sums, added); });
+    });
+}
+
+/// Calls a kernel that writes to dense at positions.
+template <typename Kernel>
+void update_at(const py::object& dense, const py::object& positions, const py::object& values, Kernel kernel) {
+    with_values(dense, "dense", [&](const py::array& array, auto value) {
+        using V = decltype(value);
+        const auto target = writeable<V>(array, "dense");
+        const py::array terms = to_array_of<V>(values, "values");
+        with_positions(positions, target.size, [&](auto places) {
+            require_size(terms, "values", to_array(positions, "positions"), "positions");
+            require_ok(run([=, added = view<V>(terms)] { return kernel(target, places, added); }));
+        });
+    });
+}
+
+void subtract_at(const py::object& dense, const py::object& positions, const py::object& values) {
+    update_at(dense, positions, values, [](auto target, auto places, auto terms) {
+        return deepreduce::subtract_at(target, places, terms);
+    });
+}
+
+void scatter_add(const py::object& dense, const py::object& positions, const py::object& values, double factor) {
+    update_at(dense, positions, values, [=](auto target, auto places, auto terms) {
+        return deepreduce::scatter_add(target, places, terms, factor);
+    });
+}
+
+py::array gather(const py::object& dense, const py::object& positions) {
+    return with_values(dense, "dense", [&](const py::array& array, auto value) -> py::array {
+        using V = decltype(value);
+        const auto source = view<V>(array);
+        return with_positions(positions, source.size, [&](auto places) -> py::array {
+            py::array_t<V> values(static_cast<py::ssize_t>(places.size));
+            require_ok(run([=, out = fill(values)] { return deepreduce::gather(source, places, out); }));
+            return values;
+        });
+    });
+}
+
+py::array select_topk(const py::object& values, const py::object& kept) {
+    return with_values(values, "values", [&](const py::array& array, auto value) -> py::array {
+        using V = decltype(value);
+        const auto source = view<V>(array);
+        const std::uint64_t count = to_integer(kept, "kept", 0, source.size);
+        return with_position_dtype(source.size, [&](auto position) -> py::array {
+            using P = decltype(position);
+            py::array_t<P> positions(static_cast<py::ssize_t>(count));
+            const std::size_t room = topk_scratch(source.size, count);
+            const auto places = scratch<P>(room);
+            const auto sizes = scratch<Bits<V>>(room);
+            run([&, out = fill(positions)] {
+                deepreduce::select_topk(source, out, Span<P>{places.get(), room}, Span<Bits<V>>{sizes.get(), room});
+            });
+            return positions;
+        });
+    });
+}
+
+py::array select_above(const py::object& values, double threshold) {
+    return with_values(values, "values", [&](const py::array& array, auto value) -> py::array {
+        using V = decltype(value);
+        const auto source = view<V>(array);
+        const auto range = range_above<V>(threshold);
+        return with_position_dtype(source.size, [&](auto position) -> py::array {
+            using P = decltype(position);
+            std::size_t room = source.size / 32 + 2 * streams::kSlack;
+            auto found = scratch<P>(room);
+            std::size_t count = 0;
+            for (std::size_t next = 0;;) {
+                const auto part = run([&] {
+                    return streams::collect(source, next, range, Span<P>{found.get() + count, room - count},
+                                            Span<Bits<V>>{});
+                });
+                count += part.count;
+                next = part.next;
+                if (next == source.size) {
+                    break;
+                }
+                // As much again as the share so far asks for.
+                const std::size_t share = count / (next / 64 + 1) * (source.size - next) / 64;
+                const std::size_t more = std::min(source.size - next, share + room / 2) + streams::kSlack;
+                auto larger = scratch<P>(count + more);
+                std::copy(found.get(), found.get() + count, larger.get());
+                found = std::move(larger);
+                room = count + more;
+            }
+            return py::array_t<P>(static_cast<py::ssize_t>(count), found.get());
+        });
+    });
+}
+
+}  // namespace
+
+void bind_dense(py::module_& module) {
+    module.def("all_finite", &all_finite, py::arg("values"));
+    module.def("compensate", &compensate, py::arg("residual"), py::arg("gradient"));
+    module.def("subtract_at", &subtract_at, py::arg("dense"), py::arg("positions"), py::arg("values"));
+    module.def("gather", &gather, py::arg("dense"), py::arg("positions"));
+    module.def("scatter_add", &scatter_add, py::arg("dense"), py::arg("positions"), py::arg("values"), py::arg("factor"));
+    module.def("select_topk", &select_topk, py::arg("values"), py::arg("kept"));
+    module.def("select_above", &select_above, py::arg("values"), py::arg("threshold"));
+}
+
+}  // namespace deepreduce::binding

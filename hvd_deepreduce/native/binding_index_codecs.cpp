@@ -1,0 +1,98 @@
+#include "binding.hpp"
+#include "binding_results.hpp"
+#include "bitmap.hpp"
+#include "positions.hpp"
+#include "rice.hpp"
+
+namespace deepreduce::binding {
+namespace {
+
+void check_positions(const py::object& positions, const py::object& numel) {
+    const std::uint64_t limit = to_numel(numel);
+    with_positions(positions, limit,
+                   [=](auto places) { require_ok(run([=] { return deepreduce::check_positions(places, limit); })); });
+}
+
+/// New positions, filled by a decoder.
+template <typename Kernel>
+py::array decode_positions(std::uint64_t kept, std::uint64_t numel, Kernel kernel) {
+    return with_position_dtype(numel, [&](auto position) -> py::array {
+        py::array_t<decltype(position)> positions(static_cast<py::ssize_t>(kept));
+        require_ok(run([=, out = fill(positions)] { return kernel(out); }));
+        return positions;
+    });
+}
+
+py::array raw_positions_decode(const py::object& payload, const py::object& kept, const py::object& numel) {
+    const Payload data(payload);
+    const Bytes bytes = data.bytes();
+    const std::uint64_t count = to_kept(kept);
+    const std::uint64_t limit = to_numel(numel);
+    require_ok(raw_positions_check(bytes, count, limit));
+    return decode_positions(count, limit,
+                            [=](auto out) { return deepreduce::raw_positions_decode(bytes, limit, out); });
+}
+
+py::bytes bitmap_encode(const py::object& positions, const py::object& numel) {
+    const std::uint64_t limit = to_numel(numel);
+    return with_positions(positions, limit, [=](auto places) {
+        Span<std::uint8_t> out;
+        py::bytes bytes = new_bytes(bitmap_size(limit), out);
+        require_ok(run([=] { return deepreduce::bitmap_encode(places, limit, out); }));
+        return bytes;
+    });
+}
+
+py::array bitmap_decode(const py::object& payload, const py::object& kept, const py::object& numel) {
+    const Payload data(payload);
+    const Bytes bytes = data.bytes();
+    const std::uint64_t count = to_kept(kept);
+    const std::uint64_t limit = to_numel(numel);
+    require_ok(bitmap_check(bytes, count, limit));
+    return decode_positions(count, limit, [=](auto out) { return deepreduce::bitmap_decode(bytes, limit, out); });
+}
+
+py::bytes rice_encode(const py::object& positions, const py::object& numel) {
+    const std::uint64_t limit = to_numel(numel);
+    return with_positions(positions, limit, [=](auto places) {
+        const std::size_t room = rice_capacity(places.size, limit);
+        const auto buffer = scratch<std::uint8_t>(room);
+        std::uint64_t bits = 0;
+        require_ok(run([&, out = Span<std::uint8_t>{buffer.get(), room}] {
+            return deepreduce::rice_encode(places, limit, out, bits);
+        }));
+        return py::bytes(reinterpret_cast<const char*>(buffer.get()), (bits + 7) / 8);
+    });
+}
+
+std::uint64_t rice_bits(const py::object& positions, const py::object& numel) {
+    const std::uint64_t limit = to_numel(numel);
+    return with_positions(positions, limit, [=](auto places) {
+        std::uint64_t bits = 0;
+        require_ok(run([&] { return deepreduce::rice_encode(places, limit, Span<std::uint8_t>{}, bits); }));
+        return bits;
+    });
+}
+
+py::array rice_decode(const py::object& payload, const py::object& kept, const py::object& numel) {
+    const Payload data(payload);
+    const Bytes bytes = data.bytes();
+    const std::uint64_t count = to_kept(kept);
+    const std::uint64_t limit = to_numel(numel);
+    require_ok(rice_check(bytes, count, limit));
+    return decode_positions(count, limit, [=](auto out) { return deepreduce::rice_decode(bytes, limit, out); });
+}
+
+}  // namespace
+
+void bind_index_codecs(py::module_& module) {
+    module.def("check_positions", &check_positions, py::arg("positions"), py::arg("numel"));
+    module.def("raw_positions_decode", &raw_positions_decode, py::arg("payload"), py::arg("kept"), py::arg("numel"));
+    module.def("bitmap_encode", &bitmap_encode, py::arg("positions"), py::arg("numel"));
+    module.def("bitmap_decode", &bitmap_decode, py::arg("payload"), py::arg("kept"), py::arg("numel"));
+    module.def("rice_encode", &rice_encode, py::arg("positions"), py::arg("numel"));
+    module.def("rice_decode", &rice_decode, py::arg("payload"), py::arg("kept"), py::arg("numel"));
+    module.def("rice_bits", &rice_bits, py::arg("positions"), py::arg("numel"));
+}
+
+}  // namespace deepreduce::binding

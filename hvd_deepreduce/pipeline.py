@@ -1,0 +1,125 @@
+"""Dense gradient -> frame -> dense gradient; the only file that knows the order of the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from hvd_deepreduce import _native
+from hvd_deepreduce.errors import CorruptPayloadError, InvalidSettingError, UnknownCodecError
+from hvd_deepreduce.randomness import Draw
+from hvd_deepreduce.settings import Settings
+from hvd_deepreduce.sparse import SparseGradient, Support, TensorSpec, Values
+from hvd_deepreduce.wire.frame import EMPTY_FRAME, NOT_FINITE_FRAME, Frame, Special, read_frame
+from hvd_deepreduce.wire.reader import ByteReader
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedGradient:
+    """A frame, and what the sender knows of it; sizes in bytes."""
+
+    frame: bytes
+    kept: int = 0
+    index_bytes: int = 0
+    value_bytes: int = 0
+    finite: bool = True
+
+
+class Pipeline:
+    """The stages of some settings, put to work on one tensor at a time. Holds no state of its own."""
+
+    def __init__(self, settings: Settings):
+        self.settings = settings
+
+    def new_slots(self, spec: TensorSpec) -> dict[str, Values]:
+        """The arrays that the memory needs for a tensor, for callers that keep them in NumPy."""
+        return {name: np.zeros(spec.numel, spec.value_dtype) for name in self.settings.memory.slots}
+
+    def encode(self, gradient: Values, spec: TensorSpec, slots: Mapping[str, Values], draw: Draw) -> EncodedGradient:
+        """The frame of a dense gradient, given flat in `spec.value_dtype`; `slots` are brought up to date.
+
+        A gradient with a NaN or an infinity, or one that the memory compensates to such, becomes a frame that says so
+        and leaves the slots alone.
+        """
+        settings = self.settings
+        if gradient.shape != (spec.numel,) or gradient.dtype != spec.value_dtype:
+            raise InvalidSettingError(
+                f"tensor {spec.name!r}: gradient of shape {gradient.shape} and dtype {gradient.dtype}; "
+                f"needed are ({spec.numel},) and {spec.value_dtype}"
+            )
+        compensated = settings.memory.compensate(gradient, slots)
+        if compensated is None:
+            return EncodedGradient(NOT_FINITE_FRAME, finite=False)
+        support = settings.sparsifier.sparsify(compensated, spec.view, draw)
+        if support.kept == 0:
+            nothing = SparseGradient(support, np.empty(0, spec.value_dtype))
+            settings.memory.update(compensated, slots, nothing)
+            return EncodedGradient(EMPTY_FRAME)
+        frame, sent = self._encode_support(compensated, support, draw)
+        settings.memory.update(compensated, slots, sent)
+        return EncodedGradient(frame.to_bytes(), support.kept, len(frame.index_payload), len(frame.value_payload))
+
+    def _encode_support(self, compensated: Values, support: Support, draw: Draw) -> tuple[Frame, SparseGradient]:
+        """The frame, and what its receivers decode it to."""
+        index, value = self.settings.index, self.settings.value
+        dtype = compensated.dtype
+        if index.ordered is not None and value.ordered is not None:
+            values = _native.gather(compensated, support.positions)
+            value_payload, order = value.ordered.encode(values, draw)
+            index_payload = index.ordered.encode(support, order)
+            decoded_values = value.ordered.decode(value_payload, support.kept, dtype, draw)
+            frame = Frame(index.ordered.wire_id, value.ordered.wire_id, support.kept, index_payload, value_payload)
+            return frame, SparseGradient(support, decoded_values, order)
+        index_payload = index.encode(support, draw)
+        decoded = support if index.exact else index.decode(index_payload, support.kept, support.view, draw)
+        values = _native.gather(compensated, index.value_positions(support, decoded))
+        value_payload = value.encode(values, decoded, draw)
+        decoded_values = values if value.exact else value.decode(value_payload, decoded, dtype, draw)
+        frame = Frame(index.wire_id, value.wire_id, support.kept, index_payload, value_payload)
+        return frame, SparseGradient(decoded, decoded_values)
+
+    def read(self, reader: ByteReader, spec: TensorSpec) -> Frame | Special:
+        """Takes the next frame from a bundle, still encoded."""
+        try:
+            return read_frame(reader, spec.numel)
+        except CorruptPayloadError as error:
+            raise type(error)(f"tensor {spec.name!r}: {error}") from error
+
+    def decode(self, frame: Frame, spec: TensorSpec, draw: Draw) -> SparseGradient:
+        """What a frame holds; `draw` is the sender's. Raises `CorruptPayloadError` with tensor and rank."""
+        try:
+            return self._decode(frame, spec, draw)
+        except CorruptPayloadError as error:
+            raise type(error)(f"tensor {spec.name!r}, rank {draw.rank}: {error}") from error
+
+    def _decode(self, frame: Frame, spec: TensorSpec, draw: Draw) -> SparseGradient:
+        index, value = self.settings.index, self.settings.value
+        if index.ordered is not None and value.ordered is not None:
+            _require_ids(frame, index.ordered.wire_id, value.ordered.wire_id)
+            support, order = index.ordered.decode(frame.index_payload, frame.kept, spec.view)
+            values = value.ordered.decode(frame.value_payload, frame.kept, spec.value_dtype, draw)
+            return SparseGradient(support, values, order)
+        _require_ids(frame, index.wire_id, value.wire_id)
+        support = index.decode(frame.index_payload, frame.kept, spec.view, draw)
+        return SparseGradient(support, value.decode(frame.value_payload, support, spec.value_dtype, draw))
+
+    def add_into(self, dense: Values, frame: Frame | Special, spec: TensorSpec, draw: Draw, factor: float) -> bool:
+        """dense += factor x what the frame holds; False, with `dense` untouched, for a gradient that was not finite.
+
+        Every value is multiplied and rounded before it is added, so that all ranks, which add all frames in rank order,
+        round alike.
+        """
+        if frame is Special.NOT_FINITE:
+            return False
+        if isinstance(frame, Frame):
+            gradient = self.decode(frame, spec, draw).by_position()
+            _native.scatter_add(dense, gradient.support.positions, gradient.values, factor)
+        return True
+
+
+def _require_ids(frame: Frame, index_id: int, value_id: int) -> None:
+    for kind, found, right in (("index", frame.index_id, index_id), ("value", frame.value_id, value_id)):
+        if found != right:
+            raise UnknownCodecError(f"{kind} codec id {found}; these settings have {right}")

@@ -1,0 +1,1 @@
+"""Which elements to keep: one file per rule."""

@@ -1,0 +1,1 @@
+"""What the kept elements are: one file per value codec."""

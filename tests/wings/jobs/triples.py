@@ -1,0 +1,91 @@
+"""Trains a small model with every triple, or with four for longer: replicas must be equal, and equal to the oracle."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+
+import horovod.torch as hvd
+import numpy as np
+import torch
+from common import assert_equal_on_all_ranks, batch_loss, make_model
+from oracle import Oracle
+
+from hvd_deepreduce import Settings
+from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, VALUE_CODECS
+from hvd_deepreduce.torch import DeepReduce
+
+MIN_NUMEL = 30
+SPARSIFIERS = ("none", "topk(density=0.05)", "threshold(value=0.02)")
+VALUES = {"qsgd": "qsgd(bits=5, bucket=16)"}
+FOUR = (
+    "topk(density=0.05)+rice+qsgd(bits=7)+residual",
+    "topk(density=0.1)+bitmap+fp16+residual",
+    "threshold(value=0.02)+raw+bf16+residual",
+    "none+rice+raw+none",
+)
+
+
+def all_triples() -> list[str]:
+    values = [VALUES.get(name, name) for name in VALUE_CODECS]
+    return ["+".join(stages) for stages in itertools.product(SPARSIFIERS, INDEX_CODECS, values, MEMORIES)]
+
+
+def train(text: str, steps: int, name: str) -> torch.nn.Module:
+    model = make_model()
+    compression = DeepReduce.from_string(model.named_parameters(), text, name=name, seed=3, min_numel=MIN_NUMEL)
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5), model.named_parameters(), compression=compression
+    )
+    for step in range(steps):
+        optimizer.zero_grad()
+        batch_loss(model, hvd.rank(), step).backward()
+        optimizer.step()
+    assert compression.stats()["steps"] == steps
+    return model
+
+
+def train_alone(text: str, steps: int, ranks: int) -> torch.nn.Module:
+    model = make_model()
+    oracle = Oracle(Settings.from_string(text, seed=3), ranks)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+    for step in range(steps):
+        oracle.step = step
+        gradients = []
+        for rank in range(ranks):
+            model.zero_grad()
+            batch_loss(model, rank, step).backward()
+            gradients.append({name: p.grad.flatten().numpy().copy() for name, p in model.named_parameters()})
+        for name, parameter in model.named_parameters():
+            everyone = [gradient[name] for gradient in gradients]
+            if parameter.numel() < MIN_NUMEL:
+                reduced = np.mean(everyone, axis=0)
+            else:
+                reduced = oracle.reduce(name, everyone, 1 / ranks)
+            parameter.grad = torch.from_numpy(reduced).view(parameter.shape)
+        optimizer.step()
+    return model
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--all", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    hvd.init()
+    triples = all_triples() if options.all else FOUR
+    for number, text in enumerate(triples):
+        model = train(text, options.steps, f"triple{number}")
+        assert_equal_on_all_ranks(list(model.parameters()), text)
+        if number % hvd.size() == hvd.rank():  # the oracle is checked on one rank each, as all replicas are equal
+            alone = train_alone(text, options.steps, hvd.size())
+            for (name, mine), expected in zip(model.named_parameters(), alone.parameters(), strict=True):
+                torch.testing.assert_close(
+                    mine, expected, rtol=1e-4, atol=1e-6, msg=lambda m, n=name, t=text: f"{t}: {n}: {m}"
+                )
+    print(f"TRIPLES {len(triples)} ok")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Named allgathers of bytes over Horovod, with a time limit."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import horovod.torch as hvd
+import torch
+
+from hvd_deepreduce.errors import CollectiveTimeoutError
+
+_SHORTEST_SLEEP_S = 20e-6
+_LONGEST_SLEEP_S = 1e-3
+
+
+def start_gather(data: bytes, name: str, process_set: Any) -> int:
+    """Starts an allgather and returns its handle. `data` is not empty: empty contributions have hung backends."""
+    tensor = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+    handle: int = hvd.allgather_async(tensor, name=name, process_set=process_set)
+    return handle
+
+
+def finish_gather(handle: int, what: str, timeout_s: float) -> bytes:
+    """The contributions of all ranks, in rank order; raises `CollectiveTimeoutError` when some don't come in time."""
+    deadline = time.monotonic() + timeout_s
+    sleep_s = _SHORTEST_SLEEP_S
+    while not hvd.poll(handle):
+        if time.monotonic() > deadline:
+            raise CollectiveTimeoutError(
+                f"{what}: not every rank took part within {timeout_s:g} s (timeout=): another rank is slow, has "
+                "stopped, or uses other settings, another name= or process_set=, or no DeepReduce at all"
+            )
+        time.sleep(sleep_s)
+        sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)
+    gathered: bytes = hvd.synchronize(handle).numpy().tobytes()
+    return gathered

@@ -1,0 +1,72 @@
+"""Which parameter a gradient belongs to: Horovod hands gradients over without a name, each rank in its own order."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+
+import torch
+
+from hvd_deepreduce.errors import InvalidSettingError
+
+_HOROVOD_CALLER = "_allreduce_grad_async"
+_FRAMES_UP = 6
+
+
+class NamedParameters:
+    """The parameters a compressor was made for, in the order given."""
+
+    def __init__(self, named_parameters: Iterable[tuple[str, torch.Tensor]]):
+        given = list(named_parameters)
+        for item in given:
+            if not _is_named_parameter(item):
+                raise InvalidSettingError(
+                    f"named_parameters: got {type(item).__name__}; needed are (name, parameter) pairs, as "
+                    "model.named_parameters() gives"
+                )
+        if not given:
+            raise InvalidSettingError(
+                "named_parameters: empty; a generator can be read only once, so call model.named_parameters() anew"
+            )
+        self.names = [name for name, _ in given]
+        self.parameters = [parameter for _, parameter in given]
+        repeated = sorted(name for name, count in Counter(self.names).items() if count > 1)
+        if repeated:
+            raise InvalidSettingError(f"named_parameters: {', '.join(repeated)} more than once; names must be unique")
+        self._place_of = {id(parameter): place for place, parameter in enumerate(self.parameters)}
+        # Ranks differ in their order, but a rank mostly repeats its own: after place i came _next[i] last time.
+        self._next = [(place - 1) % len(given) for place in range(len(given))]
+        self._last = 0
+
+    def place_of_gradient(self, gradient: torch.Tensor) -> int | None:
+        """The place of the parameter whose gradient this is, or None."""
+        place = self._next[self._last]
+        if self.parameters[place].grad is not gradient:
+            found = self._search(gradient)
+            if found is None:
+                return None
+            place = self._next[self._last] = found
+        self._last = place
+        return place
+
+    def _search(self, gradient: torch.Tensor) -> int | None:
+        for place, parameter in enumerate(self.parameters):
+            if parameter.grad is gradient:
+                return place
+        return self._place_in_caller()
+
+    def _place_in_caller(self) -> int | None:
+        """With sparse_as_dense=True the gradient is a dense copy that no parameter knows; Horovod's own frame does."""
+        frame = sys._getframe(1)
+        for _ in range(_FRAMES_UP):
+            if frame.f_code.co_name == _HOROVOD_CALLER:
+                return self._place_of.get(id(frame.f_locals.get("p")))
+            if frame.f_back is None:
+                return None
+            frame = frame.f_back
+        return None
+
+
+def _is_named_parameter(item: object) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], torch.Tensor)
