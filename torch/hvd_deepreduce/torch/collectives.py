@@ -7,11 +7,13 @@ from typing import Any
 
 import horovod.torch as hvd
 import torch
+from horovod.common.exceptions import HorovodInternalError
 
-from hvd_deepreduce.errors import CollectiveTimeoutError
+from hvd_deepreduce.errors import CollectiveTimeoutError, RemoteRankError
 
 _SHORTEST_SLEEP_S = 20e-6
 _LONGEST_SLEEP_S = 1e-3
+_CAUSES = "another rank is slow, has stopped, or has another name= or process_set=, or no DeepReduce at all"
 
 
 def start_gather(data: bytes, name: str, process_set: Any) -> int:
@@ -28,10 +30,12 @@ def finish_gather(handle: int, what: str, timeout_s: float) -> bytes:
     while not hvd.poll(handle):
         if time.monotonic() > deadline:
             raise CollectiveTimeoutError(
-                f"{what}: not every rank took part within {timeout_s:g} s (timeout=): another rank is slow, has "
-                "stopped, or uses other settings, another name= or process_set=, or no DeepReduce at all"
+                f"{what}: not every rank took part within {timeout_s:g} s (timeout=): {_CAUSES}"
             )
         time.sleep(sleep_s)
         sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)
-    gathered: bytes = hvd.synchronize(handle).numpy().tobytes()
+    try:
+        gathered: bytes = hvd.synchronize(handle).numpy().tobytes()
+    except HorovodInternalError as error:
+        raise RemoteRankError(f"{what}: {_CAUSES}. Horovod says: {error}") from error
     return gathered

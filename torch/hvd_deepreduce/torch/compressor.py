@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import horovod.torch as hvd
 import torch
@@ -105,7 +105,9 @@ class DeepReduce(Compressor):  # type: ignore[misc]
 
         Waits for no other rank, but at the very first call, which compares settings.
         """
-        if tensor is not None and (tensor.numel() < self._min_numel or arrays.dtype_name(tensor) is None):
+        if isinstance(tensor, torch.nn.Parameter):
+            self._refuse_adasum(tensor)
+        if tensor.numel() < self._min_numel or arrays.dtype_name(tensor) is None:
             return tensor, None
         with self._lock:
             self._session.begin()
@@ -143,15 +145,21 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         with self._lock:
             return self._session.statistics.as_table()
 
-    def _state_of(self, gradient: torch.Tensor) -> TensorState:
-        if isinstance(gradient, torch.nn.Parameter):
-            raise UnsupportedOperationError(
-                "op=Adasum hands over parameters instead of gradients; allowed are op=Average and op=Sum"
+    def _refuse_adasum(self, parameter: torch.nn.Parameter) -> NoReturn:
+        """Horovod's Adasum optimizer reduces changes of parameters, and does so on all ranks alike."""
+        with self._lock:
+            self._session.leave(
+                UnsupportedOperationError(
+                    f"tensor {self._parameters.name_of(parameter)!r}: op=Adasum hands over parameters instead of "
+                    "gradients; allowed are op=Average and op=Sum"
+                )
             )
+
+    def _state_of(self, gradient: torch.Tensor) -> TensorState:
         place = self._parameters.place_of_gradient(gradient)
         if place is None:
             raise UnknownGradientError(
-                f"a gradient of shape {tuple(gradient.shape)} belongs to none of the {len(self._parameters.names)} "
+                f"gradient {self._parameters.describe(gradient)} belongs to none of the {len(self._parameters.names)} "
                 "named parameters: give DeepReduce the same named_parameters as the optimizer"
             )
         return self._session.state_at(place)

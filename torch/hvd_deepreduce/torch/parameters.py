@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import FrameType
 
 import torch
 
 from hvd_deepreduce.errors import InvalidSettingError
 
 _HOROVOD_CALLER = "_allreduce_grad_async"
-_FRAMES_UP = 6
+_FRAMES_UP = 8
 
 
 class NamedParameters:
@@ -39,6 +40,11 @@ class NamedParameters:
         self._next = [(place - 1) % len(given) for place in range(len(given))]
         self._last = 0
 
+    def name_of(self, parameter: torch.Tensor) -> str:
+        """The name of a parameter, or what can be said of one that has none here."""
+        place = self._place_of.get(id(parameter))
+        return f"of shape {tuple(parameter.shape)}" if place is None else self.names[place]
+
     def place_of_gradient(self, gradient: torch.Tensor) -> int | None:
         """The place of the parameter whose gradient this is, or None."""
         place = self._next[self._last]
@@ -58,14 +64,25 @@ class NamedParameters:
 
     def _place_in_caller(self) -> int | None:
         """With sparse_as_dense=True the gradient is a dense copy that no parameter knows; Horovod's own frame does."""
-        frame = sys._getframe(1)
-        for _ in range(_FRAMES_UP):
-            if frame.f_code.co_name == _HOROVOD_CALLER:
-                return self._place_of.get(id(frame.f_locals.get("p")))
-            if frame.f_back is None:
-                return None
-            frame = frame.f_back
-        return None
+        return self._place_of.get(id(_locals_of_caller().get("p")))
+
+    def describe(self, gradient: torch.Tensor) -> str:
+        """What can be said of a gradient that belongs to none of these parameters."""
+        name = _locals_of_caller().get("name")
+        shape = f"of shape {tuple(gradient.shape)}"
+        return shape if name is None else f"{name!r} {shape}"
+
+
+def _locals_of_caller() -> Mapping[str, object]:
+    """The variables of the Horovod function that handed over a gradient; empty where another one did."""
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_FRAMES_UP):
+        if frame is None:
+            break
+        if frame.f_code.co_name == _HOROVOD_CALLER:
+            return frame.f_locals
+        frame = frame.f_back
+    return {}
 
 
 def _is_named_parameter(item: object) -> bool:

@@ -102,7 +102,7 @@ class Session:
         try:
             agreement.compare(gathered, size)
         except DeepReduceError as error:
-            self._leave(error)
+            self.leave(error)
         self._probe = Probe(self._process_set.rank(), size)
         self._probe_template = torch.tensor(self._probe.values())
         self._make_buckets()
@@ -202,15 +202,13 @@ class Session:
         """Overwrites a gradient with what all ranks sent; `reduced` is what Horovod made of the probe."""
         self._send_all()
         if self._failure is not None:
-            self._leave(self._failure)
+            self.leave(self._failure)
         if state is None or Probe.failed(reduced):
-            self._leave(self._find_remote_error())
+            self.leave(self._find_remote_error())
         try:
             factor = self._probe.factor(reduced)
         except UnsupportedOperationError as error:
-            self._leave(
-                UnsupportedOperationError(f"tensor {state.spec.name!r}, seen by rank {self._probe.rank}: {error}")
-            )
+            self.leave(UnsupportedOperationError(f"tensor {state.spec.name!r}: {error}"))
         bucket = self._buckets[state.bucket]
         statistics = state.statistics
         if not bucket.received:
@@ -221,7 +219,7 @@ class Session:
         try:
             finite = bucket.add_into(flat.numpy(), state.member, factor)
         except DeepReduceError as error:
-            self._leave(error)
+            self.leave(error)
         if not finite:
             flat.fill_(float("nan"))
         arrays.write_back(flat, gradient)
@@ -236,7 +234,7 @@ class Session:
         try:
             bucket.receive(gathered)
         except DeepReduceError as error:
-            self._leave(error)
+            self.leave(error)
         self.statistics.steps = max(self.statistics.steps, bucket.step + 1)
         return waited
 
@@ -253,8 +251,9 @@ class Session:
                 return error
         return RemoteRankError("another rank failed and sent no message; look at its output")
 
-    def _leave(self, error: DeepReduceError) -> NoReturn:
+    def leave(self, error: DeepReduceError) -> NoReturn:
         """Raises, once every rank is known to be about to do the same: the first to exit takes the job down with it."""
+        error.add_note(f"(raised by rank {hvd.rank()} of {hvd.size()})")
         try:
             handle = start_gather(b"\n", f"{self.name}.farewell", self._process_set)
             finish_gather(handle, "farewell", min(self._timeout_s, _FAREWELL_S))
