@@ -7,12 +7,23 @@ The wings live in source roots of their own, in which the path is the import nam
 import os
 from glob import glob
 
-from pybind11.setup_helpers import Pybind11Extension, build_ext
+from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
 from setuptools import find_namespace_packages, find_packages, setup
 
-compile_args = ["-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-Wconversion"]
+compile_args = ["-O3", "-pthread", "-ffp-contract=off", "-Wall", "-Wextra", "-Wconversion"]
 if os.environ.get("CI"):
     compile_args.append("-Werror")
+
+headers = sorted(glob("hvd_deepreduce/native/*.hpp"))
+
+
+def is_outdated(compiled: str, source: str) -> bool:
+    """Whether a source, or any header, is newer than what was compiled from it."""
+    newest = max(os.stat(path).st_mtime_ns for path in [source, *headers])
+    return not os.path.exists(compiled) or os.stat(compiled).st_mtime_ns <= newest
+
+
+ParallelCompile("MAKE_JOBS", needs_recompile=is_outdated).install()
 
 setup(
     packages=find_packages(include=["hvd_deepreduce", "hvd_deepreduce.*"])
@@ -26,7 +37,7 @@ setup(
         Pybind11Extension(
             "hvd_deepreduce._native",
             sorted(glob("hvd_deepreduce/native/*.cpp")),
-            depends=sorted(glob("hvd_deepreduce/native/*.hpp")),
+            depends=headers,
             cxx_std=17,
             extra_compile_args=compile_args,
         )

@@ -52,3 +52,32 @@ def qsgd_encode(values: Values, bits: int, bucket: int, key: int) -> bytes: ...
 def qsgd_decode(payload: bytes, kept: int, bits: int, bucket: int, dtype: np.dtype[Any]) -> Values: ...
 def random_u64(key: int, count: int) -> NDArray[np.uint64]:
     """The first draws of a key (FORMAT.md, 6)."""
+
+Stages = tuple[str, float, int, int, int, int, bool]
+"""Name of the sparsifier, threshold, index id, value id, bits and bucket of qsgd, whether there is a residual."""
+
+def encode_frames(
+    stages: Stages,
+    gradients: list[Values],
+    residuals: list[Values],
+    kept: list[int],
+    keys: list[int],
+    threads: int,
+) -> tuple[bytes, NDArray[np.int64]]:
+    """The frames of all gradients one after the other, and a row for each.
+
+    A row is: bytes of the frame, kept, index bytes, value bytes, finite, nanoseconds. Residuals are brought up to date.
+    """
+
+def decode_frames(
+    stages: Stages,
+    bodies: list[memoryview],
+    numels: list[int],
+    outputs: list[Values | None],
+    factor: float,
+    threads: int,
+) -> NDArray[np.int64] | None:
+    """Overwrites outputs with factor x the sum over the bodies; a row of finite and nanoseconds for each.
+
+    None, with outputs in any state, where a body is not made of one frame per numel and zero padding.
+    """

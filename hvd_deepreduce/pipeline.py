@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -11,20 +13,21 @@ from hvd_deepreduce import _native
 from hvd_deepreduce.errors import CorruptPayloadError, InvalidSettingError, UnknownCodecError
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
-from hvd_deepreduce.sparse import SparseGradient, Support, TensorSpec, Values
+from hvd_deepreduce.sparse import Positions, SparseGradient, Support, TensorSpec, Values
 from hvd_deepreduce.wire.frame import EMPTY_FRAME, NOT_FINITE_FRAME, Frame, Special, read_frame
 from hvd_deepreduce.wire.reader import ByteReader
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedGradient:
-    """A frame, and what the sender knows of it; sizes in bytes."""
+    """A frame, and what the sender knows of it: sizes in bytes, and what encoding took."""
 
     frame: bytes
     kept: int = 0
     index_bytes: int = 0
     value_bytes: int = 0
     finite: bool = True
+    milliseconds: float = 0.0
 
 
 class Pipeline:
@@ -43,6 +46,11 @@ class Pipeline:
         A gradient with a NaN or an infinity, or one that the memory compensates to such, becomes a frame that says so
         and leaves the slots alone.
         """
+        start = time.perf_counter()
+        encoded = self._encode(gradient, spec, slots, draw)
+        return replace(encoded, milliseconds=1e3 * (time.perf_counter() - start))
+
+    def _encode(self, gradient: Values, spec: TensorSpec, slots: Mapping[str, Values], draw: Draw) -> EncodedGradient:
         settings = self.settings
         if gradient.shape != (spec.numel,) or gradient.dtype != spec.value_dtype:
             raise InvalidSettingError(
@@ -57,16 +65,21 @@ class Pipeline:
             nothing = SparseGradient(support, np.empty(0, spec.value_dtype))
             settings.memory.update(compensated, slots, nothing)
             return EncodedGradient(EMPTY_FRAME)
-        frame, sent = self._encode_support(compensated, support, draw)
+        frame, sent = self.encode_support(support, partial(_native.gather, compensated), spec, draw)
         settings.memory.update(compensated, slots, sent)
         return EncodedGradient(frame.to_bytes(), support.kept, len(frame.index_payload), len(frame.value_payload))
 
-    def _encode_support(self, compensated: Values, support: Support, draw: Draw) -> tuple[Frame, SparseGradient]:
-        """The frame, and what its receivers decode it to."""
+    def encode_support(
+        self, support: Support, values_at: Callable[[Positions], Values], spec: TensorSpec, draw: Draw
+    ) -> tuple[Frame, SparseGradient]:
+        """The frame of what was kept, and what its receivers decode it to.
+
+        `values_at` reads the compensated gradient, wherever it lies: the whole of it need not be at hand.
+        """
         index, value = self.settings.index, self.settings.value
-        dtype = compensated.dtype
+        dtype = spec.value_dtype
         if index.ordered is not None and value.ordered is not None:
-            values = _native.gather(compensated, support.positions)
+            values = values_at(support.positions)
             value_payload, order = value.ordered.encode(values, draw)
             index_payload = index.ordered.encode(support, order)
             decoded_values = value.ordered.decode(value_payload, support.kept, dtype, draw)
@@ -74,7 +87,7 @@ class Pipeline:
             return frame, SparseGradient(support, decoded_values, order)
         index_payload = index.encode(support, draw)
         decoded = support if index.exact else index.decode(index_payload, support.kept, support.view, draw)
-        values = _native.gather(compensated, index.value_positions(support, decoded))
+        values = values_at(index.value_positions(support, decoded))
         value_payload = value.encode(values, decoded, draw)
         decoded_values = values if value.exact else value.decode(value_payload, decoded, dtype, draw)
         frame = Frame(index.wire_id, value.wire_id, support.kept, index_payload, value_payload)

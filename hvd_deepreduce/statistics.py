@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from hvd_deepreduce.pipeline import EncodedGradient
 from hvd_deepreduce.sparse import TensorSpec
 
 
@@ -27,6 +28,16 @@ class TensorStatistics:
     encode_ms: float = 0.0
     decode_ms: float = 0.0
     wait_ms: float = 0.0
+
+    def add(self, encoded: EncodedGradient) -> None:
+        """Counts what was sent in one step."""
+        self.steps += 1
+        self.kept += encoded.kept
+        self.not_finite += not encoded.finite
+        self.index_bytes += encoded.index_bytes
+        self.value_bytes += encoded.value_bytes
+        self.sent_bytes += len(encoded.frame)
+        self.encode_ms += encoded.milliseconds
 
     def row(self) -> dict[str, Any]:
         """The sums with what follows from them."""

@@ -91,8 +91,7 @@ inline py::array to_array(py::handle object, const char* name) {
 
 template <typename T>
 bool holds(const py::array& array) {
-    return array.dtype().kind() == py::dtype::of<T>().kind() &&
-           array.itemsize() == static_cast<py::ssize_t>(sizeof(T));
+    return array.dtype().kind() == py::dtype::of<T>().kind() && array.itemsize() == static_cast<py::ssize_t>(sizeof(T));
 }
 
 template <typename T>

@@ -38,9 +38,8 @@ void update_at(const py::object& dense, const py::object& positions, const py::o
 }
 
 void subtract_at(const py::object& dense, const py::object& positions, const py::object& values) {
-    update_at(dense, positions, values, [](auto target, auto places, auto terms) {
-        return deepreduce::subtract_at(target, places, terms);
-    });
+    update_at(dense, positions, values,
+              [](auto target, auto places, auto terms) { return deepreduce::subtract_at(target, places, terms); });
 }
 
 void scatter_add(const py::object& dense, const py::object& positions, const py::object& values, double factor) {
@@ -120,7 +119,8 @@ void bind_dense(py::module_& module) {
     module.def("compensate", &compensate, py::arg("residual"), py::arg("gradient"));
     module.def("subtract_at", &subtract_at, py::arg("dense"), py::arg("positions"), py::arg("values"));
     module.def("gather", &gather, py::arg("dense"), py::arg("positions"));
-    module.def("scatter_add", &scatter_add, py::arg("dense"), py::arg("positions"), py::arg("values"), py::arg("factor"));
+    module.def("scatter_add", &scatter_add, py::arg("dense"), py::arg("positions"), py::arg("values"),
+               py::arg("factor"));
     module.def("select_topk", &select_topk, py::arg("values"), py::arg("kept"));
     module.def("select_above", &select_above, py::arg("values"), py::arg("threshold"));
 }

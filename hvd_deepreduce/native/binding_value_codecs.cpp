@@ -43,7 +43,8 @@ py::bytes fp16_encode(const py::object& values) {
 }
 
 py::array fp16_decode(const py::object& payload, const py::object& kept, const py::object& dtype) {
-    return decode(payload, kept, dtype, fp16_check, [](Bytes in, auto out) { return deepreduce::fp16_decode(in, out); });
+    return decode(payload, kept, dtype, fp16_check,
+                  [](Bytes in, auto out) { return deepreduce::fp16_decode(in, out); });
 }
 
 py::bytes bf16_encode(const py::object& values) {
@@ -51,7 +52,8 @@ py::bytes bf16_encode(const py::object& values) {
 }
 
 py::array bf16_decode(const py::object& payload, const py::object& kept, const py::object& dtype) {
-    return decode(payload, kept, dtype, bf16_check, [](Bytes in, auto out) { return deepreduce::bf16_decode(in, out); });
+    return decode(payload, kept, dtype, bf16_check,
+                  [](Bytes in, auto out) { return deepreduce::bf16_decode(in, out); });
 }
 
 QsgdSettings to_settings(const py::object& bits, const py::object& bucket) {

@@ -7,9 +7,7 @@
 namespace deepreduce {
 
 /// The lowest `count` bits of `value`; count < 64.
-inline std::uint64_t low_bits(std::uint64_t value, unsigned count) {
-    return value & ((std::uint64_t{1} << count) - 1);
-}
+inline std::uint64_t low_bits(std::uint64_t value, unsigned count) { return value & ((std::uint64_t{1} << count) - 1); }
 
 /// Appends fields. Counts on when the span is full but writes nothing beyond it, so that an empty span measures.
 class BitWriter {
@@ -50,7 +48,8 @@ class BitWriter {
     unsigned pending_count_ = 0;
 };
 
-/// Reads fields. Beyond the end all bits are zero and `overrun` turns true, which callers ask before they believe what they read.
+/// Reads fields. Beyond the end all bits are zero and `overrun` turns true, which callers ask before they believe what
+/// they read.
 class BitReader {
   public:
     static constexpr unsigned kWindow = 57;

@@ -6,7 +6,8 @@
 
 namespace deepreduce {
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire format is little-endian, and so must the machine be");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "the wire format is little-endian, and so must the machine be");
 
 template <typename T>
 T load(const void* from) {

@@ -43,8 +43,10 @@ bool all_finite(Span<const V> values) {
 
 template <typename V>
 bool compensate(Span<V> residual, Span<const V> gradient) {
-    // Two magnitudes below half the range can't add up to an infinity, and one stream at a time is read faster than two.
-    const bool small = streams::exponents_below_infinity<V>(residual, 2) && streams::exponents_below_infinity(gradient, 2);
+    // Two magnitudes below half the range can't add up to an infinity, and one stream at a time is read faster than
+    // two.
+    const bool small =
+        streams::exponents_below_infinity<V>(residual, 2) && streams::exponents_below_infinity(gradient, 2);
     if (!small && !sums_finite<V>(residual, gradient)) {
         return false;
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "magnitude.hpp"
 #include "span.hpp"
@@ -32,37 +33,54 @@ class DigitHistogram {
     void count(Span<const T> values, unsigned shift, B first) {
         totals_.fill(0);
         for (std::size_t start = 0; start < values.size; start += kChunk) {
-            for (auto& table : tables_) {
-                table.fill(0);
-            }
-            const auto chunk = values.part(start, std::min(kChunk, values.size - start));
-            std::size_t i = 0;
-            // Equal values would wait for each other at a single counter.
-            for (; i + kTables <= chunk.size; i += kTables) {
-                for (std::size_t table = 0; table < kTables; ++table) {
-                    ++tables_[table][slot(chunk[i + table], shift, first)];
-                }
-            }
-            for (; i < chunk.size; ++i) {
-                ++tables_[0][slot(chunk[i], shift, first)];
-            }
-            for (std::size_t digit = 0; digit < kDigits; ++digit) {
-                for (const auto& table : tables_) {
-                    totals_[digit] += table[digit];
-                }
-            }
+            count_chunk(values.part(start, std::min(kChunk, values.size - start)), shift, first);
         }
     }
 
     std::uint64_t operator[](std::size_t digit) const { return totals_[digit]; }
 
   private:
-    static constexpr std::size_t kTables = 4;
+    /// Equal values would wait for each other at a single counter.
+    static constexpr std::size_t kTables = 8;
+    static constexpr std::size_t kSlots = 64;
+    /// Below, more tables take longer to clear than they save.
+    static constexpr std::size_t kWorthAll = 32768;
+    /// So many fit a counter.
     static constexpr std::size_t kChunk = std::size_t{1} << 30;
 
-    /// All that is no digit goes to one slot behind them, without a branch.
     template <typename B, typename T>
-    static std::size_t slot(T value, unsigned shift, B first) {
+    void count_chunk(Span<const T> values, unsigned shift, B first) {
+        const std::size_t used = values.size < kWorthAll ? 1 : kTables;
+        for (std::size_t table = 0; table < used; ++table) {
+            tables_[table].fill(0);
+        }
+        std::size_t i = 0;
+        for (; used == kTables && values.size - i >= kSlots; i += kSlots) {
+            // All slots before all counters: the first loop becomes vector code.
+            std::array<B, kSlots> slots;
+            for (std::size_t k = 0; k < kSlots; ++k) {
+                slots[k] = slot(values[i + k], shift, first);
+            }
+            for (std::size_t k = 0; k < kSlots; ++k) {
+                ++tables_[k % kTables][slots[k]];
+            }
+        }
+        for (; i < values.size; ++i) {
+            const B digit = slot(values[i], shift, first);
+            if (digit != kDigits) {
+                ++tables_[0][digit];
+            }
+        }
+        for (std::size_t table = 0; table < used; ++table) {
+            for (std::size_t digit = 0; digit < kDigits; ++digit) {
+                totals_[digit] += tables_[table][digit];
+            }
+        }
+    }
+
+    /// All that is no digit goes to one slot behind them.
+    template <typename B, typename T>
+    static B slot(T value, unsigned shift, B first) {
         return std::min<B>((magnitude_bits(value) >> shift) - first, kDigits);
     }
 
@@ -70,10 +88,24 @@ class DigitHistogram {
     std::array<std::uint64_t, kDigits> totals_;
 };
 
+/// What find_cut does for a few values.
+template <typename B, typename T>
+Cut<B> find_cut_among_few(Span<const T> values, std::size_t kept, Span<B> copy) {
+    std::transform(values.begin(), values.end(), copy.begin(), [](T value) { return magnitude_bits(value); });
+    std::nth_element(copy.begin(), copy.begin() + kept - 1, copy.end(), std::greater<>());
+    const B limit = copy[kept - 1];
+    const auto larger = std::count_if(copy.begin(), copy.begin() + kept, [=](B bits) { return bits > limit; });
+    return {limit, kept - static_cast<std::uint64_t>(larger)};
+}
+
 /// T is float, double or an integer that holds a magnitude; 0 < kept <= values.size.
 template <typename T>
 auto find_cut(Span<const T> values, std::uint64_t kept) -> Cut<decltype(magnitude_bits(T{}))> {
     using B = decltype(magnitude_bits(T{}));
+    std::array<B, 512> few;
+    if (values.size <= few.size()) {
+        return find_cut_among_few<B>(values, kept, {few.data(), values.size});
+    }
     constexpr unsigned kMagnitudeBits = 8 * sizeof(B) - 1;
     DigitHistogram histogram;
     B prefix = 0;

@@ -8,10 +8,11 @@ namespace {
 
 using namespace rice;
 
+template <typename P>
 struct Block {
-    std::array<std::uint64_t, kBlock> gaps;
+    std::array<P, kBlock> gaps;
     unsigned size = 0;
-    std::uint64_t largest = 0;
+    P largest = 0;
 };
 
 /// Bits of a block under every entry of a group, and under the last one's quotients and escapes alone.
@@ -20,17 +21,18 @@ struct GroupBits {
     std::uint64_t without_remainders = 0;
 };
 
-GroupBits cost_of(const Block& block, unsigned group, unsigned width) {
+template <typename P>
+GroupBits cost_of(const Block<P>& block, unsigned group, unsigned width) {
     const GroupCosts& costs = group == 0 ? kSmallCosts : kCosts;
     const unsigned shift = shift_of(group);
     std::uint64_t sums = 0;
     std::uint64_t escapes = 0;
     for (unsigned i = 0; i < block.size; ++i) {
-        sums += costs.bits[std::min<std::uint64_t>(block.gaps[i] >> shift, 255)];
+        sums += costs.bits[std::min<P>(block.gaps[i] >> shift, 255)];
     }
-    if (block.largest >> shift >= kEscape) {
+    if (block.largest >> shift >= kEscape * divisor(first_of(group)).m) {
         for (unsigned i = 0; i < block.size; ++i) {
-            escapes += costs.escapes[std::min<std::uint64_t>(block.gaps[i] >> shift, 255)];
+            escapes += costs.escapes[std::min<P>(block.gaps[i] >> shift, 255)];
         }
     }
     GroupBits result;
@@ -50,9 +52,10 @@ unsigned distance(unsigned from, unsigned to) { return from < to ? to - from : f
 constexpr unsigned change_bits(unsigned change) { return change == 0 ? 1 : change + 2; }
 
 /// Finds the entry with the fewest bits, then the smallest change, then the smallest entry, without trying all.
+template <typename P>
 class Search {
   public:
-    Search(const Block& block, unsigned current, unsigned width) : block_(block), current_(current), width_(width) {}
+    Search(const Block<P>& block, unsigned current, unsigned width) : block_(block), current_(current), width_(width) {}
 
     unsigned best() {
         const unsigned start = group_of(current_);
@@ -92,7 +95,7 @@ class Search {
         return bits.without_remainders;
     }
 
-    const Block& block_;
+    const Block<P>& block_;
     unsigned current_;
     unsigned width_;
     unsigned best_ = 0;
@@ -126,8 +129,8 @@ void put_gap(BitWriter& writer, std::uint64_t gap, Divisor divisor, unsigned wid
 }  // namespace
 
 std::uint64_t rice_capacity(std::uint64_t kept, std::uint64_t numel) {
-    // To keep the divisor takes one bit a block, and then a gap at most its escape or a full quotient, remainder and shift;
-    // what the encoder chooses instead is no longer.
+    // To keep the divisor takes one bit a block, and then a gap at most its escape or a full quotient, remainder and
+    // shift; what the encoder chooses instead is no longer.
     const std::uint64_t widest_gap = kEscape + 3 + escape_width(numel);
     return (kept * widest_gap + (kept + kBlock - 1) / kBlock + 7) / 8;
 }
@@ -144,10 +147,10 @@ Status rice_encode(Span<const P> positions, std::uint64_t numel, Span<std::uint8
     BitWriter writer(out);
     std::uint64_t next = 0;
     for (std::size_t start = 0; start < positions.size; start += kBlock) {
-        Block block;
+        Block<P> block;
         block.size = static_cast<unsigned>(std::min<std::size_t>(kBlock, positions.size - start));
         for (unsigned i = 0; i < block.size; ++i) {
-            block.gaps[i] = positions[start + i] - next;
+            block.gaps[i] = static_cast<P>(positions[start + i] - next);
             block.largest = std::max(block.largest, block.gaps[i]);
             next = std::uint64_t{positions[start + i]} + 1;
         }

@@ -91,8 +91,8 @@ constexpr auto kCodes = [] {
     return codes;
 }();
 
-/// What a gap with g >> shift = h costs in bits, without those of the shift, for all entries of a group at once: 16 bits for
-/// each, which hold the sum of a block. Escapes are counted apart.
+/// What a gap with g >> shift = h costs in bits, without those of the shift, for all entries of a group at once: 16
+/// bits for each, which hold the sum of a block. Escapes are counted apart.
 struct GroupCosts {
     std::array<std::uint64_t, 256> bits{};
     std::array<std::uint64_t, 256> escapes{};

@@ -10,53 +10,63 @@ namespace {
 
 constexpr std::size_t kSample = 32768;
 /// Up to here a sample would not be smaller than the whole.
-constexpr std::size_t kSmall = 4096;
+constexpr std::size_t kSmall = 512;
 
+/// Between which places of a sorted sample the cut is looked for.
 struct Plan {
-    /// Magnitudes looked at, or 0: all are candidates.
-    std::size_t sample;
-    /// The guess is the so many-th largest of the sample.
-    std::size_t rank;
-    /// Room for candidates; 0: no guess is made.
-    std::size_t room;
+    std::size_t sample = 0;
+    /// The guess from below is the so many-th largest of the sample, or 0.
+    std::size_t rank_low = 0;
+    /// The guess from above likewise; 0: there is none, and all candidates in one list answer without a second pass.
+    std::size_t rank_high = 0;
+    /// Room for candidates.
+    std::size_t room = 0;
 };
 
-/// Adds four standard deviations, so that a guess fails on one gradient in 10000 at most unless its order is adversarial.
-std::size_t safely_above(double expected) { return static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 8); }
+/// Four standard deviations: a guess fails on one gradient in 10000 at most, unless its order is made to fool it.
+double spread(double expected) { return 4 * std::sqrt(expected) + 8; }
 
 Plan plan(std::size_t numel, std::size_t kept) {
     if (numel <= kSmall) {
-        return {0, 0, numel + streams::kSlack};
+        return {0, 0, 0, numel + streams::kSlack};
     }
-    if (kept > numel / 4) {
-        return {0, 0, 0};
+    Plan plan;
+    plan.sample = std::min(kSample, numel / 16);
+    const double share = static_cast<double>(plan.sample) / static_cast<double>(numel);
+    const double expected = static_cast<double>(kept) * share;
+    plan.rank_low = static_cast<std::size_t>(expected + spread(expected));
+    if (kept > numel / 8) {
+        plan.rank_high = static_cast<std::size_t>(std::max(0.0, expected - spread(expected)));
     }
-    const std::size_t sample = std::min(kSample, numel / 8);
-    const double share = static_cast<double>(sample) / static_cast<double>(numel);
-    const std::size_t rank = safely_above(static_cast<double>(kept) * share);
-    const auto candidates = static_cast<double>(safely_above(static_cast<double>(rank))) / share;
-    return {sample, rank, std::min(numel, static_cast<std::size_t>(candidates)) + streams::kSlack};
+    const auto between = static_cast<double>(std::min(plan.rank_low, plan.sample) - plan.rank_high);
+    const auto candidates = static_cast<std::size_t>((between + spread(between)) / share);
+    plan.room = std::max(plan.sample, std::min(numel, candidates) + streams::kSlack);
+    return plan;
 }
 
-/// A magnitude that about plan.rank of the sample reach. One value is drawn from each of equal strides, at a place that does not
-/// follow a pattern in the gradient. Uses `sample` as scratch space.
+/// One value is drawn from each of equal strides, at a place that follows no pattern. Uses `scratch` for the sample.
 template <typename V>
-Bits<V> guess_lowest(Span<const V> values, const Plan& plan, Span<Bits<V>> sample) {
-    if (plan.rank >= plan.sample) {
-        return 0;
-    }
-    const std::size_t stride = values.size / plan.sample;
-    for (std::size_t i = 0; i < plan.sample; ++i) {
+streams::Range<V> guess(Span<const V> values, const Plan& plan, Span<Bits<V>> scratch) {
+    streams::Range<V> range{0, static_cast<Bits<V>>(~FloatBits<V>::kSign)};
+    const auto sample = scratch.part(0, plan.sample);
+    for (std::size_t i = 0; i < sample.size; ++i) {
+        const std::size_t stride = values.size / sample.size;
         sample[i] = magnitude(values[i * stride + random_u64(0, i) % stride]);
     }
-    return find_cut<Bits<V>>(sample.part(0, plan.sample), plan.rank).limit;
+    if (plan.rank_low < sample.size) {
+        range.lowest = find_cut<Bits<V>>(sample, plan.rank_low).limit;
+    }
+    if (plan.rank_high > 0) {
+        range.highest = find_cut<Bits<V>>(sample, plan.rank_high).limit;
+    }
+    return range;
 }
 
-/// Writes the positions that a cut keeps, in order.
+/// Writes the positions that a cut keeps of `size` candidates, in order.
 template <typename P, typename B, typename MagnitudeAt, typename PositionAt>
-void apply(Cut<B> cut, Span<P> kept, MagnitudeAt magnitude_at, PositionAt position_at) {
+void apply(Cut<B> cut, Span<P> kept, std::size_t size, MagnitudeAt magnitude_at, PositionAt position_at) {
     std::size_t count = 0;
-    for (std::size_t i = 0; count < kept.size; ++i) {
+    for (std::size_t i = 0; i < size && count < kept.size; ++i) {
         const B bits = magnitude_at(i);
         const bool tied = bits == cut.limit && cut.ties != 0;
         kept[count] = static_cast<P>(position_at(i));
@@ -67,33 +77,42 @@ void apply(Cut<B> cut, Span<P> kept, MagnitudeAt magnitude_at, PositionAt positi
 
 }  // namespace
 
-std::size_t topk_scratch(std::size_t numel, std::size_t kept) {
-    const Plan sizes = plan(numel, kept);
-    return std::max(sizes.room, sizes.sample);
-}
+std::size_t topk_scratch(std::size_t numel, std::size_t kept) { return plan(numel, kept).room; }
 
 template <typename V, typename P>
 void select_topk(Span<const V> values, Span<P> kept, Span<P> scratch_positions, Span<Bits<V>> scratch_magnitudes) {
     if (kept.size == 0) {
         return;
     }
+    const auto cut_all = [&](Cut<Bits<V>> cut) {
+        apply(
+            cut, kept, values.size, [=](std::size_t i) { return magnitude(values[i]); },
+            [](std::size_t i) { return i; });
+    };
     const Plan sizes = plan(values.size, kept.size);
-    if (sizes.room != 0) {
-        const streams::Range<V> range{guess_lowest(values, sizes, scratch_magnitudes),
-                                      static_cast<Bits<V>>(~FloatBits<V>::kSign)};
-        const auto positions = scratch_positions.part(0, sizes.room);
-        const auto found = streams::collect(values, 0, range, positions, scratch_magnitudes);
-        if (found.next == values.size && found.count >= kept.size) {
-            const auto magnitudes = scratch_magnitudes.part(0, found.count);
+    const auto range = guess(values, sizes, scratch_magnitudes);
+    const auto found = streams::collect(values, 0, range, scratch_positions, scratch_magnitudes);
+    const bool bounded = sizes.rank_high > 0;
+    const std::size_t above = bounded ? streams::count_from(values, range.highest + 1) : 0;
+    if (found.next == values.size && above < kept.size && kept.size <= above + found.count) {
+        const auto magnitudes = scratch_magnitudes.part(0, found.count);
+        const auto cut = find_cut<Bits<V>>(magnitudes, kept.size - above);
+        if (bounded) {
+            cut_all(cut);
+        } else {
             apply(
-                find_cut<Bits<V>>(magnitudes, kept.size), kept, [=](std::size_t i) { return magnitudes[i]; },
-                [=](std::size_t i) { return positions[i]; });
-            return;
+                cut, kept, found.count, [=](std::size_t i) { return magnitudes[i]; },
+                [=](std::size_t i) { return scratch_positions[i]; });
         }
+        return;
     }
-    apply(
-        find_cut(values, kept.size), kept, [=](std::size_t i) { return magnitude(values[i]); },
-        [](std::size_t i) { return i; });
+    // Where many are equal, the guess is more often than not the cut itself.
+    const std::size_t larger = streams::count_from(values, range.lowest + 1);
+    if (larger < kept.size && kept.size <= streams::count_from(values, range.lowest)) {
+        cut_all({range.lowest, kept.size - larger});
+    } else {
+        cut_all(find_cut(values, kept.size));
+    }
 }
 
 template <typename V>

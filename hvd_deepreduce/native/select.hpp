@@ -10,8 +10,8 @@ namespace deepreduce {
 /// Elements of scratch space that select_topk wants; a few times `kept`, or none where most are kept.
 std::size_t topk_scratch(std::size_t numel, std::size_t kept);
 
-/// Fills `kept` with the sorted positions of so many of the largest magnitudes, ties by lower position. Both scratch spans have
-/// topk_scratch elements.
+/// Fills `kept` with the sorted positions of so many of the largest magnitudes, ties by lower position. Both scratch
+/// spans have topk_scratch elements.
 template <typename V, typename P>
 void select_topk(Span<const V> values, Span<P> kept, Span<P> scratch_positions, Span<Bits<V>> scratch_magnitudes);
 

@@ -1,5 +1,7 @@
 #include "streams.hpp"
 
+#include <algorithm>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define DEEPREDUCE_AVX2 __attribute__((target("avx2,bmi")))
@@ -9,19 +11,19 @@
 namespace deepreduce::streams {
 namespace {
 
-/// Bytes fetched ahead of a single stream; without it a pass takes nearly twice as long.
-constexpr std::uintptr_t kAhead = 4096;
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kLinesAtOnce = 4;
+/// Bytes fetched ahead of a single stream; without it a pass takes nearly twice as long.
+constexpr std::size_t kAhead = 4096;
 
 template <typename V>
-constexpr std::size_t kStep = kLinesAtOnce * kLine / sizeof(V);
+constexpr std::size_t kStep = 4 * kLine / sizeof(V);
 
 /// May point beyond the array: a fetch that can't be made is dropped.
-DEEPREDUCE_INLINE void fetch_ahead(const void* from) {
-    const auto address = reinterpret_cast<std::uintptr_t>(from) + kAhead;
-    for (std::size_t line = 0; line < kLinesAtOnce; ++line) {
-        __builtin_prefetch(reinterpret_cast<const void*>(address + line * kLine));
+template <std::size_t kBytes>
+DEEPREDUCE_INLINE void fetch(const void* from, std::size_t ahead) {
+    const auto address = reinterpret_cast<std::uintptr_t>(from) + ahead;
+    for (std::size_t offset = 0; offset < kBytes; offset += kLine) {
+        __builtin_prefetch(reinterpret_cast<const void*>(address + offset));
     }
 }
 
@@ -34,22 +36,28 @@ DEEPREDUCE_INLINE Bits<V> highest_bits(const V* values, std::size_t count, Bits<
     return bits;
 }
 
+/// Reads from four places in turn: where pages are small, looking up one need not wait for another.
 template <typename V>
 DEEPREDUCE_INLINE bool exponents_body(Span<const V> values, unsigned margin) {
-    constexpr std::size_t kBetweenTests = 64;
+    constexpr std::size_t kPlaces = 4;
+    constexpr std::size_t kBetweenTests = 64 * kStep<V>;
     const Bits<V> added = FloatBits<V>::kOneExponent * margin;
-    std::size_t i = 0;
-    while (values.size - i >= kBetweenTests * kStep<V>) {
+    const std::size_t part = values.size / kPlaces / kStep<V> * kStep<V>;
+    for (std::size_t i = 0; i < part;) {
         Bits<V> bits = 0;
-        for (const std::size_t end = i + kBetweenTests * kStep<V>; i < end; i += kStep<V>) {
-            fetch_ahead(values.data + i);
-            bits |= highest_bits(values.data + i, kStep<V>, added);
+        for (const std::size_t test = std::min(part, i + kBetweenTests); i < test; i += kStep<V>) {
+            for (std::size_t place = 0; place < kPlaces; ++place) {
+                const V* from = values.data + place * part + i;
+                fetch<kStep<V> * sizeof(V)>(from, kAhead / 2);
+                bits |= highest_bits(from, kStep<V>, added);
+            }
         }
         if ((bits & FloatBits<V>::kSign) != 0) {
             return false;
         }
     }
-    return (highest_bits(values.data + i, values.size - i, added) & FloatBits<V>::kSign) == 0;
+    const std::size_t done = kPlaces * part;
+    return (highest_bits(values.data + done, values.size - done, added) & FloatBits<V>::kSign) == 0;
 }
 
 template <typename V>
@@ -57,6 +65,26 @@ DEEPREDUCE_INLINE void add_body(Span<V> sums, Span<const V> terms) {
     for (std::size_t i = 0; i < sums.size; ++i) {
         sums[i] += terms[i];
     }
+}
+
+template <typename V>
+DEEPREDUCE_INLINE std::size_t count_body(Span<const V> values, Bits<V> lowest) {
+    constexpr std::size_t kFitsCounter = std::size_t{1} << 20;
+    // Vector units compare signed integers, and magnitudes are none the worse for it.
+    using Signed = std::make_signed_t<Bits<V>>;
+    std::size_t total = 0;
+    std::size_t i = 0;
+    while (i < values.size) {
+        Bits<V> count = 0;
+        for (const std::size_t end = std::min(values.size, i + kFitsCounter); i < end;) {
+            fetch<kStep<V> * sizeof(V)>(values.data + i, kAhead);
+            for (const std::size_t step = std::min(end, i + kStep<V>); i < step; ++i) {
+                count += static_cast<Signed>(magnitude(values[i])) >= static_cast<Signed>(lowest);
+            }
+        }
+        total += count;
+    }
+    return total;
 }
 
 template <typename V>
@@ -97,7 +125,7 @@ DEEPREDUCE_INLINE Collected collect_body(Span<const V> values, std::size_t start
         ++count;
     };
     for (; values.size - i >= kMask; i += kMask) {
-        fetch_ahead(values.data + i);
+        fetch<kMask * sizeof(V)>(values.data + i, kAhead);
         std::uint32_t mask = hits(values.data + i, range);
         if (mask == 0) {
             continue;
@@ -160,6 +188,11 @@ DEEPREDUCE_AVX2 void add_avx2(Span<V> sums, Span<const V> terms) {
     add_body(sums, terms);
 }
 
+template <typename V>
+DEEPREDUCE_AVX2 std::size_t count_avx2(Span<const V> values, Bits<V> lowest) {
+    return count_body(values, lowest);
+}
+
 template <typename V, typename P>
 DEEPREDUCE_AVX2 Collected collect_avx2(Span<const V> values, std::size_t start, Range<V> range, Span<P> positions,
                                        Span<Bits<V>> magnitudes) {
@@ -193,8 +226,19 @@ void add_into(Span<V> sums, Span<const V> terms) {
     return add_body(sums, terms);
 }
 
+template <typename V>
+std::size_t count_from(Span<const V> values, Bits<V> lowest) {
+#ifdef DEEPREDUCE_AVX2
+    if (has_avx2()) {
+        return count_avx2(values, lowest);
+    }
+#endif
+    return count_body(values, lowest);
+}
+
 template <typename V, typename P>
-Collected collect(Span<const V> values, std::size_t start, Range<V> range, Span<P> positions, Span<Bits<V>> magnitudes) {
+Collected collect(Span<const V> values, std::size_t start, Range<V> range, Span<P> positions,
+                  Span<Bits<V>> magnitudes) {
 #ifdef DEEPREDUCE_AVX2
     if (has_avx2()) {
         return collect_avx2(values, start, range, positions, magnitudes);
@@ -207,6 +251,8 @@ template bool exponents_below_infinity(Span<const float>, unsigned);
 template bool exponents_below_infinity(Span<const double>, unsigned);
 template void add_into(Span<float>, Span<const float>);
 template void add_into(Span<double>, Span<const double>);
+template std::size_t count_from(Span<const float>, Bits<float>);
+template std::size_t count_from(Span<const double>, Bits<double>);
 template Collected collect(Span<const float>, std::size_t, Range<float>, Span<std::uint32_t>, Span<Bits<float>>);
 template Collected collect(Span<const float>, std::size_t, Range<float>, Span<std::uint64_t>, Span<Bits<float>>);
 template Collected collect(Span<const double>, std::size_t, Range<double>, Span<std::uint32_t>, Span<Bits<double>>);

@@ -1,4 +1,5 @@
-// Passes over whole dense gradients, where nearly all the time goes. One dispatch at run time, the same results on every machine.
+// Passes over whole dense gradients, where nearly all the time goes. One dispatch at run time, the same results on
+// every machine.
 #pragma once
 
 #include "magnitude.hpp"
@@ -13,6 +14,10 @@ bool exponents_below_infinity(Span<const V> values, unsigned margin);
 /// sums[i] += terms[i]
 template <typename V>
 void add_into(Span<V> sums, Span<const V> terms);
+
+/// How many magnitudes are `lowest` or more.
+template <typename V>
+std::size_t count_from(Span<const V> values, Bits<V> lowest);
 
 /// Magnitudes from `lowest` to `highest`, both included.
 template <typename V>
@@ -29,8 +34,8 @@ struct Collected {
 /// Collecting needs so much more room than it fills.
 constexpr std::size_t kSlack = 64;
 
-/// Appends positions (from `start` on) of magnitudes within the range, and the magnitudes too unless that span is empty. Ends
-/// at the end of `values`, or at `next` when less than kSlack room is left.
+/// Appends positions (from `start` on) of magnitudes within the range, and the magnitudes too unless that span is
+/// empty. Ends at the end of `values`, or at `next` when less than kSlack room is left.
 template <typename V, typename P>
 Collected collect(Span<const V> values, std::size_t start, Range<V> range, Span<P> positions, Span<Bits<V>> magnitudes);
 

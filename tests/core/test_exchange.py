@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hvd_deepreduce.batch import make_batch
 from hvd_deepreduce.errors import CorruptPayloadError, DeepReduceError, RemoteRankError
 from hvd_deepreduce.exchange import Bucket
 from hvd_deepreduce.pipeline import Pipeline
@@ -12,18 +13,16 @@ from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import TensorSpec
 
 SPECS = [TensorSpec("a", (4, 5)), TensorSpec("b", (6,))]
+TEXT = "topk(density=0.3)+rice+raw"
 
 
-def make_ranks(text: str = "topk(density=0.3)+rice+raw") -> list[Bucket]:
-    pipeline = Pipeline(Settings.from_string(text))
-    return [Bucket(3, SPECS, pipeline, rank, 2) for rank in range(2)]
+def make_ranks(text: str = TEXT) -> list[Bucket]:
+    settings = Settings.from_string(text)
+    return [Bucket(3, SPECS, settings, make_batch(settings), rank, 2) for rank in range(2)]
 
 
 def put(bucket: Bucket, member: int, gradient: np.ndarray) -> None:
-    bucket.open(member)
-    spec = bucket.specs[member]
-    slots = bucket.pipeline.new_slots(spec)
-    bucket.put(member, bucket.pipeline.encode(gradient, spec, slots, bucket.draw(member)).frame)
+    bucket.put(member, gradient, Pipeline(Settings.from_string(TEXT)).new_slots(SPECS[member]))
 
 
 def gradients(rank: int, step: int) -> list[np.ndarray]:
@@ -31,24 +30,29 @@ def gradients(rank: int, step: int) -> list[np.ndarray]:
     return [generator.standard_normal(spec.numel).astype(np.float32) for spec in SPECS]
 
 
-def test_frames_of_all_ranks_are_added_in_rank_order() -> None:
+def outputs() -> list[np.ndarray]:
+    return [np.full(spec.numel, 9, np.float32) for spec in SPECS]
+
+
+def test_gradients_of_all_ranks_are_added_in_rank_order() -> None:
     ranks = make_ranks("none+bitmap+raw+none")
     for step in range(3):
         for rank, bucket in enumerate(ranks):
             for member in (1, 0):
-                assert not bucket.full or step
+                assert not bucket.full
                 put(bucket, member, gradients(rank, step)[member])
             assert bucket.full
+            assert bucket.step == step
         gathered = b"".join(bucket.bundle() for bucket in ranks)
         for bucket in ranks:
             assert bucket.sent
-            bucket.receive(gathered)
-            assert bucket.step == step
-            for member, spec in enumerate(SPECS):
-                dense = np.zeros(spec.numel, np.float32)
-                assert bucket.add_into(dense, member, 0.5)
+            dense = outputs()
+            assert all(one.finite for one in bucket.decode(gathered, dense, 0.5))
+            assert bucket.decoded
+            assert bucket.steps_done == step + 1
+            for member, sums in enumerate(dense):
                 expected = gradients(0, step)[member] * np.float32(0.5) + gradients(1, step)[member] * np.float32(0.5)
-                np.testing.assert_array_equal(dense, expected)
+                np.testing.assert_array_equal(sums, expected)
 
 
 def test_a_member_that_no_rank_compressed_is_empty() -> None:
@@ -58,20 +62,21 @@ def test_a_member_that_no_rank_compressed_is_empty() -> None:
         assert bucket.waiting_to_be_sent
         assert not bucket.full
     gathered = b"".join(bucket.bundle() for bucket in ranks)
-    ranks[0].receive(gathered)
-    dense = np.zeros(SPECS[0].numel, np.float32)
-    assert ranks[0].add_into(dense, 0, 1.0)
-    assert not dense.any()
+    dense = outputs()
+    ranks[0].decode(gathered, dense, 1.0)
+    assert not dense[0].any()
+    assert dense[1].any()
+    assert list(ranks[0].encoded) == [1]
 
 
 def test_compressing_twice_is_named() -> None:
     bucket = make_ranks()[0]
     put(bucket, 0, gradients(0, 0)[0])
-    with pytest.raises(DeepReduceError, match="tensor .a.: compressed twice before its gradient of step 0 was fetched"):
-        bucket.open(0)
+    with pytest.raises(DeepReduceError, match="tensor 'a': compressed twice before its gradient of step 0 was fetched"):
+        put(bucket, 0, gradients(0, 0)[0])
     bucket.bundle()
     with pytest.raises(DeepReduceError, match="tensor 'b': compressed twice"):
-        bucket.open(1)
+        put(bucket, 1, gradients(0, 0)[1])
 
 
 def test_an_error_bundle_reaches_the_receivers_as_its_text() -> None:
@@ -80,7 +85,20 @@ def test_an_error_bundle_reaches_the_receivers_as_its_text() -> None:
     gathered = ranks[0].bundle() + ranks[1].error_bundle("tensor 'a': out of luck")
     for bucket in ranks:
         with pytest.raises(RemoteRankError, match="^rank 1: tensor 'a': out of luck$"):
-            bucket.receive(gathered)
+            bucket.decode(gathered, outputs(), 1.0)
+
+
+def test_an_error_bundle_is_heard_whatever_its_step() -> None:
+    """A rank that fails before it opens a bucket still holds the step before."""
+    ranks = make_ranks()
+    for bucket in ranks:
+        put(bucket, 0, gradients(0, 0)[0])
+    first = b"".join(bucket.bundle() for bucket in ranks)
+    for bucket in ranks:
+        bucket.decode(first, outputs(), 1.0)
+    put(ranks[0], 0, gradients(0, 1)[0])
+    with pytest.raises(RemoteRankError, match="^rank 1: out of luck$"):
+        ranks[0].decode(ranks[0].bundle() + ranks[1].error_bundle("out of luck"), outputs(), 1.0)
 
 
 def test_a_bundle_of_another_step_is_named() -> None:
@@ -88,11 +106,11 @@ def test_a_bundle_of_another_step_is_named() -> None:
     for bucket in ranks:
         put(bucket, 0, gradients(0, 0)[0])
     old = b"".join(bucket.bundle() for bucket in ranks)
-    ranks[0].receive(old)
+    ranks[0].decode(old, outputs(), 1.0)
     put(ranks[0], 0, gradients(0, 1)[0])
     ranks[0].bundle()
     with pytest.raises(CorruptPayloadError, match="bundle is of step 0; expected was 1"):
-        ranks[0].receive(old)
+        ranks[0].decode(old, outputs(), 1.0)
 
 
 def test_not_finite_on_one_rank_is_seen_by_all() -> None:
@@ -103,5 +121,16 @@ def test_not_finite_on_one_rank_is_seen_by_all() -> None:
     put(ranks[1], 0, bad)
     gathered = b"".join(bucket.bundle() for bucket in ranks)
     for bucket in ranks:
-        bucket.receive(gathered)
-        assert not bucket.add_into(np.zeros(SPECS[0].numel, np.float32), 0, 1.0)
+        dense = outputs()
+        assert [one.finite for one in bucket.decode(gathered, dense, 1.0)] == [False, True]
+        assert np.isnan(dense[0]).all()
+        assert not dense[1].any()
+
+
+def test_the_tensor_that_cannot_be_encoded_is_named() -> None:
+    bucket = make_ranks()[0]
+    put(bucket, 0, gradients(0, 0)[0])
+    bucket.put(1, gradients(0, 0)[1], {})
+    with pytest.raises(KeyError, match="residual"):
+        bucket.bundle()
+    assert bucket.encoding == "b"

@@ -42,7 +42,7 @@ def train(fault: str) -> None:
         optimizer.zero_grad()
         if step == 2 and faulty and fault == "exception":
             # Stands for whatever may go wrong while a gradient is encoded.
-            compression._session.state_at(2).slots.clear()
+            compression._session.tensors.at(2).slots.clear()
         if step == 2 and faulty and fault == "unknown_on_one_rank":
             compression._parameters.parameters[2] = torch.zeros(1)
             compression._parameters._place_of.clear()

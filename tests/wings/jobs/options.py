@@ -248,7 +248,7 @@ def check_not_finite() -> None:
                 assert parameter.grad.isnan().all(), case
             else:
                 assert parameter.grad.isfinite().all(), case
-            after = compression._session.state_at(0).slots["residual"]
+            after = compression._session.tensors.at(0).slots["residual"]
             assert np.isfinite(after).all(), case
             if step == 1 and hvd.rank() == 1:
                 before = gradients[0].flatten().numpy().copy()

@@ -16,7 +16,8 @@ from hvd_deepreduce.errors import InvalidSettingError, UnknownGradientError, Uns
 from hvd_deepreduce.settings import DEFAULT_INDEX, DEFAULT_MEMORY, DEFAULT_SPARSIFIER, DEFAULT_VALUE, Settings
 from hvd_deepreduce.torch import arrays
 from hvd_deepreduce.torch.parameters import NamedParameters
-from hvd_deepreduce.torch.session import Session, TensorState
+from hvd_deepreduce.torch.session import Session
+from hvd_deepreduce.torch.tensors import TensorState
 
 DEFAULT_MIN_NUMEL = 1024
 DEFAULT_BUCKET_BYTES = 16 * 2**20
@@ -45,6 +46,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         bucket_bytes: tensors of at most so many dense bytes together share one collective.
         process_set: the optimizer's, if it has one.
         timeout: seconds to wait for the other ranks before an error.
+        threads: how many threads code the tensors of a bucket; the bytes are the same for any number.
 
     Each stage is text or the settings object it names, `topk(density=0.01)` or `TopK(density=0.01)`;
     `InvalidSettingError` lists what is allowed. Gradients may be float16, bfloat16, float32 or float64; residuals are
@@ -67,9 +69,11 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         bucket_bytes: int = DEFAULT_BUCKET_BYTES,
         process_set: Any = None,
         timeout: float = DEFAULT_TIMEOUT_S,
+        threads: int = 1,
     ):
         require_integer("DeepReduce", "min_numel", min_numel, minimum=1, maximum=2**63 - 1)
         require_integer("DeepReduce", "bucket_bytes", bucket_bytes, minimum=1, maximum=2**63 - 1)
+        require_integer("DeepReduce", "threads", threads, minimum=1, maximum=256)
         require_number("DeepReduce", "timeout", timeout, minimum=0.001)
         if not isinstance(name, str) or not name:
             raise InvalidSettingError(f"DeepReduce: name={name!r}; needed is text that is not empty")
@@ -84,6 +88,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
             bucket_bytes=bucket_bytes,
             process_set=hvd.global_process_set if process_set is None else process_set,
             timeout_s=timeout,
+            threads=threads,
         )
         # Autograd may run hooks on threads of its own.
         self._lock = threading.RLock()
@@ -114,7 +119,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
             state = None
             try:
                 state = self._state_of(tensor)
-                self._session.encode(state, tensor)
+                self._session.put(state, tensor)
             except Exception as error:  # the wing's edge: an error on one rank must reach all
                 self._session.fail(state.spec.name if state else None, error)
             return self._session.probe_tensor(), _Context(state, tensor)
@@ -124,7 +129,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         if ctx is None:
             return tensor
         with self._lock:
-            self._session.decode(ctx.state, ctx.gradient, tensor.tolist())
+            self._session.fetch(ctx.state, tensor.tolist())
         return ctx.gradient
 
     def stats(self) -> dict[str, Any]:
@@ -162,4 +167,4 @@ class DeepReduce(Compressor):  # type: ignore[misc]
                 f"gradient {self._parameters.describe(gradient)} belongs to none of the {len(self._parameters.names)} "
                 "named parameters: give DeepReduce the same named_parameters as the optimizer"
             )
-        return self._session.state_at(place)
+        return self._session.tensors.at(place)

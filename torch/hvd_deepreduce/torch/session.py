@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import time
 import weakref
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import horovod.torch as hvd
 import torch
 
 from hvd_deepreduce import agreement
-from hvd_deepreduce.buckets import plan_buckets
+from hvd_deepreduce.batch import make_batch
 from hvd_deepreduce.errors import DeepReduceError, RemoteRankError, UnsupportedOperationError
 from hvd_deepreduce.exchange import Bucket
-from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.probe import PROBE_BYTES, Probe
 from hvd_deepreduce.settings import Settings
-from hvd_deepreduce.sparse import TensorSpec, Values
-from hvd_deepreduce.statistics import Statistics, TensorStatistics
+from hvd_deepreduce.statistics import Statistics
 from hvd_deepreduce.torch import arrays
 from hvd_deepreduce.torch.collectives import finish_gather, start_gather
 from hvd_deepreduce.torch.parameters import NamedParameters
+from hvd_deepreduce.torch.tensors import TensorState, TensorTable
 
 _FAREWELL_S = 10.0
 
@@ -30,17 +28,6 @@ _FAREWELL_S = 10.0
 _sessions: list[weakref.ref[Session]] = []
 # Who has gradients under way, by process set and name: two at a time could be mistaken for one another.
 _active: dict[tuple[int, str], weakref.ref[Session]] = {}
-
-
-@dataclass
-class TensorState:
-    """What lasts from step to step for one tensor."""
-
-    spec: TensorSpec
-    slots: dict[str, Values]
-    statistics: TensorStatistics
-    bucket: int
-    member: int
 
 
 class Session:
@@ -56,26 +43,18 @@ class Session:
         bucket_bytes: int,
         process_set: Any,
         timeout_s: float,
+        threads: int,
     ):
         self.name = name
-        self._pipeline = Pipeline(settings)
+        self.tensors = TensorTable(parameters, settings, min_numel, bucket_bytes)
+        self.statistics = Statistics(str(settings), self.tensors.specs, self.tensors.pass_through)
+        self._settings = settings
+        self._batch = make_batch(settings, threads)
         self._process_set = process_set
         self._timeout_s = timeout_s
         self._shaping = {"min_numel": min_numel, "bucket_bytes": bucket_bytes}
-        self._specs: list[TensorSpec] = []
-        pass_through: list[tuple[int, int]] = []
-        self._index_of_place: dict[int, int] = {}
-        for place, parameter in enumerate(parameters.parameters):
-            dtype = arrays.dtype_name(parameter)
-            if dtype is None or parameter.numel() < min_numel:
-                pass_through.append((parameter.numel(), parameter.numel() * parameter.element_size()))
-            else:
-                self._index_of_place[place] = len(self._specs)
-                self._specs.append(TensorSpec(parameters.names[place], tuple(parameter.shape), dtype))
-        self._plan = plan_buckets(self._specs, bucket_bytes)
-        self.statistics = Statistics(str(settings), self._specs, pass_through)
-        self._states: list[TensorState] = []
         self._buckets: list[Bucket] = []
+        self._factors: dict[int, float] = {}
         self._handles: dict[int, int] = {}
         self._probe = Probe(0, 1)
         self._probe_template = torch.zeros(0)
@@ -105,34 +84,19 @@ class Session:
             self.leave(error)
         self._probe = Probe(self._process_set.rank(), size)
         self._probe_template = torch.tensor(self._probe.values())
-        self._make_buckets()
+        self.tensors.allocate(self.statistics.tensors)
+        for number, members in enumerate(self.tensors.plan):
+            specs = [self.tensors.specs[index] for index in members]
+            self._buckets.append(Bucket(number, specs, self._settings, self._batch, self._probe.rank, size))
         self._begun = True
 
     def _announce(self) -> None:
         statement = agreement.statement(
-            self.name, self._pipeline.settings, self._specs, self._process_set.size(), **self._shaping
+            self.name, self._settings, self.tensors.specs, self._process_set.size(), **self._shaping
         )
         self._announcement = start_gather(statement, f"{self.name}.settings", self._process_set)
 
-    def _make_buckets(self) -> None:
-        states: list[TensorState | None] = [None] * len(self._specs)
-        for number, members in enumerate(self._plan):
-            specs = [self._specs[index] for index in members]
-            self._buckets.append(Bucket(number, specs, self._pipeline, self._probe.rank, self._probe.size))
-            for member, index in enumerate(members):
-                spec = self._specs[index]
-                slots: dict[str, Values] = {
-                    slot: torch.zeros(spec.numel, dtype=arrays.value_dtype(spec)).numpy()
-                    for slot in self._pipeline.settings.memory.slots
-                }
-                states[index] = TensorState(spec, slots, self.statistics.tensors[index], number, member)
-        self._states = [state for state in states if state is not None]
-
     # --- out ----------------------------------------------------------------------------------------------------------
-
-    def state_at(self, place: int) -> TensorState:
-        """The state of the tensor at a place of the parameter list."""
-        return self._states[self._index_of_place[place]]
 
     def probe_tensor(self) -> torch.Tensor:
         """What Horovod is to reduce in a gradient's place."""
@@ -141,29 +105,17 @@ class Session:
             return torch.tensor(self._probe.values(failed=True))
         return self._probe_template.clone()
 
-    def encode(self, state: TensorState, gradient: torch.Tensor) -> None:
-        """Encodes a gradient, and sends its bucket when it was the last one missing."""
-        start = time.perf_counter()
+    def put(self, state: TensorState, gradient: torch.Tensor) -> None:
+        """Takes a gradient, and sends its bucket when it was the last one missing."""
         self._require_no_other()
         bucket = self._buckets[state.bucket]
-        bucket.open(state.member)
-        encoded = self._pipeline.encode(
-            arrays.to_values(gradient, state.spec), state.spec, state.slots, bucket.draw(state.member)
-        )
-        bucket.put(state.member, encoded.frame)
+        bucket.put(state.member, arrays.to_values(gradient, state.spec), state.slots)
+        state.gradient = gradient
         if bucket.full:
             self._send(bucket)
-        statistics = state.statistics
-        statistics.steps += 1
-        statistics.kept += encoded.kept
-        statistics.not_finite += not encoded.finite
-        statistics.index_bytes += encoded.index_bytes
-        statistics.value_bytes += encoded.value_bytes
-        statistics.sent_bytes += len(encoded.frame)
-        statistics.encode_ms += 1e3 * (time.perf_counter() - start)
 
     def fail(self, tensor: str | None, error: Exception) -> None:
-        """Takes note that this rank can't go on: from now on its probes and bundles say so, and `decode` raises."""
+        """Takes note that this rank can't go on: from now on its probes and bundles say so, and `fetch` raises."""
         if self._failure is None:
             cause = str(error) if isinstance(error, DeepReduceError) else f"{type(error).__name__}: {error}"
             where = f"tensor {tensor!r}: " if tensor is not None and repr(tensor) not in cause else ""
@@ -172,13 +124,22 @@ class Session:
             self._failure.__cause__ = error
 
     def _send(self, bucket: Bucket) -> None:
-        bundle = bucket.bundle() if self._failure is None else bucket.error_bundle(_without_rank(self._failure))
+        if self._failure is None:
+            try:
+                bundle = bucket.bundle()
+            except Exception as error:  # the wing's edge: an error on one rank must reach all
+                self.fail(bucket.encoding, error)
+        if self._failure is not None:
+            bundle = bucket.error_bundle(_without_rank(self._failure))
         self._handles[bucket.number] = start_gather(bundle, f"{self.name}.bucket.{bucket.number}", self._process_set)
         self.statistics.bundle_bytes += len(bundle)
         self.statistics.collectives += 1
+        for member, state in enumerate(self.tensors.members(bucket.number)):
+            if member in bucket.encoded:
+                state.statistics.add(bucket.encoded[member])
 
     def _send_all(self) -> None:
-        """At the first `decode` of a step every gradient was handed over; what is not full now never will be."""
+        """At the first `fetch` of a step every gradient was handed over; what is not full now never will be."""
         for bucket in self._buckets:
             if bucket.waiting_to_be_sent or (self._failure is not None and not bucket.sent):
                 self._send(bucket)
@@ -198,8 +159,8 @@ class Session:
 
     # --- in -----------------------------------------------------------------------------------------------------------
 
-    def decode(self, state: TensorState | None, gradient: torch.Tensor, reduced: list[float]) -> None:
-        """Overwrites a gradient with what all ranks sent; `reduced` is what Horovod made of the probe."""
+    def fetch(self, state: TensorState | None, reduced: list[float]) -> None:
+        """Overwrites the gradient last put with what all ranks sent; `reduced` is what Horovod made of its probe."""
         self._send_all()
         if self._failure is not None:
             self.leave(self._failure)
@@ -210,33 +171,35 @@ class Session:
         except UnsupportedOperationError as error:
             self.leave(UnsupportedOperationError(f"tensor {state.spec.name!r}: {error}"))
         bucket = self._buckets[state.bucket]
-        statistics = state.statistics
-        if not bucket.received:
-            statistics.wait_ms += self._receive(bucket)
-        start = time.perf_counter()
-        flat = arrays.writable(gradient, state.spec)
-        flat.zero_()
-        try:
-            finite = bucket.add_into(flat.numpy(), state.member, factor)
-        except DeepReduceError as error:
-            self.leave(error)
-        if not finite:
-            flat.fill_(float("nan"))
-        arrays.write_back(flat, gradient)
-        statistics.decode_ms += 1e3 * (time.perf_counter() - start)
+        if not bucket.decoded:
+            self._receive(bucket, state, factor)
+        if self._factors[bucket.number] != factor:
+            self.leave(
+                UnsupportedOperationError(
+                    f"tensor {state.spec.name!r}: Horovod multiplied it by {factor:.6g} and another tensor of the same "
+                    f"bucket by {self._factors[bucket.number]:.6g}; use one op for all gradients"
+                )
+            )
 
-    def _receive(self, bucket: Bucket) -> float:
-        """Waits for a bucket's bundles; returns milliseconds."""
+    def _receive(self, bucket: Bucket, asking: TensorState, factor: float) -> None:
+        """Waits for a bucket's bundles, and overwrites the gradients of all its tensors."""
         start = time.perf_counter()
         what = f"DeepReduce {self.name!r}, bucket {bucket.number} of step {bucket.step}"
         gathered = finish_gather(self._handles.pop(bucket.number), what, self._timeout_s)
-        waited = 1e3 * (time.perf_counter() - start)
+        asking.statistics.wait_ms += 1e3 * (time.perf_counter() - start)
+        states = self.tensors.members(bucket.number)
+        flats = [None if s.gradient is None else arrays.writable(s.gradient, s.spec) for s in states]
         try:
-            bucket.receive(gathered)
+            decoded = bucket.decode(gathered, [None if flat is None else flat.numpy() for flat in flats], factor)
         except DeepReduceError as error:
             self.leave(error)
-        self.statistics.steps = max(self.statistics.steps, bucket.step + 1)
-        return waited
+        self._factors[bucket.number] = factor
+        for state, flat, one in zip(states, flats, decoded, strict=True):
+            if state.gradient is not None and flat is not None:
+                arrays.write_back(flat, state.gradient)
+                state.gradient = None
+                state.statistics.decode_ms += one.milliseconds
+        self.statistics.steps = max(self.statistics.steps, bucket.steps_done)
 
     # --- errors -------------------------------------------------------------------------------------------------------
 
@@ -246,7 +209,8 @@ class Session:
             bucket = self._buckets[number]
             what = f"DeepReduce {self.name!r}, bucket {number} of step {bucket.step}"
             try:
-                bucket.receive(finish_gather(self._handles.pop(number), what, min(self._timeout_s, _FAREWELL_S)))
+                gathered = finish_gather(self._handles.pop(number), what, min(self._timeout_s, _FAREWELL_S))
+                bucket.decode(gathered, [None] * len(bucket.specs), 1.0)
             except DeepReduceError as error:
                 return error
         return RemoteRankError("another rank failed and sent no message; look at its output")

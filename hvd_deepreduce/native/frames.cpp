@@ -1,0 +1,263 @@
+#include "frames.hpp"
+
+#include <algorithm>
+
+#include "bitmap.hpp"
+#include "dense.hpp"
+#include "half_floats.hpp"
+#include "positions.hpp"
+#include "rice.hpp"
+#include "select.hpp"
+
+namespace deepreduce {
+namespace {
+
+constexpr std::uint8_t kSpecial = 0;
+constexpr std::uint8_t kEmpty = 0;
+constexpr std::uint8_t kNotFinite = 1;
+constexpr unsigned kLongestVarint = 9;
+
+template <typename T>
+Span<T> span_of(std::vector<T>& vector) {
+    return {vector.data(), vector.size()};
+}
+
+/// Calls `use` with the scratch space for positions below numel.
+template <typename V, typename Use>
+auto with_positions(Workspace<V>& workspace, std::uint64_t numel, Use use) {
+    return numel <= kMaxNarrow ? use(workspace.narrow) : use(workspace.wide);
+}
+
+template <typename V, typename P>
+void find_topk(Span<const V> values, std::uint64_t kept, Workspace<V>& workspace, PositionScratch<P>& scratch) {
+    const std::size_t room = topk_scratch(values.size, kept);
+    scratch.positions.resize(kept);
+    scratch.candidates.resize(room);
+    workspace.magnitudes.resize(room);
+    select_topk(values, span_of(scratch.positions), span_of(scratch.candidates), span_of(workspace.magnitudes));
+}
+
+template <typename V, typename P>
+void find_above(Span<const V> values, double threshold, PositionScratch<P>& scratch) {
+    const auto range = range_above<V>(threshold);
+    std::size_t count = 0;
+    auto& found = scratch.positions;
+    found.resize(values.size / 32 + 2 * streams::kSlack);
+    for (std::size_t next = 0;;) {
+        const auto room = span_of(found).part(count, found.size() - count);
+        const auto part = streams::collect(values, next, range, room, Span<Bits<V>>{});
+        count += part.count;
+        next = part.next;
+        if (next == values.size) {
+            break;
+        }
+        found.resize(2 * found.size());
+    }
+    found.resize(count);
+}
+
+template <typename P>
+Status encode_index(IndexId id, Span<const P> positions, std::uint64_t numel, std::vector<std::uint8_t>& payload) {
+    if (id == IndexId::rice) {
+        payload.resize(rice_capacity(positions.size, numel));
+        std::uint64_t bits = 0;
+        const Status status = rice_encode(positions, numel, span_of(payload), bits);
+        payload.resize((bits + 7) / 8);
+        return status;
+    }
+    if (id == IndexId::bitmap) {
+        payload.resize(bitmap_size(numel));
+        return bitmap_encode(positions, numel, span_of(payload));
+    }
+    payload.resize(positions.size * sizeof(P));
+    std::memcpy(payload.data(), positions.data, payload.size());
+    return {};
+}
+
+template <typename P>
+bool decode_index(IndexId id, Bytes payload, std::uint64_t kept, std::uint64_t numel, std::vector<P>& positions) {
+    const auto check = id == IndexId::rice     ? rice_check(payload, kept, numel)
+                       : id == IndexId::bitmap ? bitmap_check(payload, kept, numel)
+                                               : raw_positions_check(payload, kept, numel);
+    if (!check.ok()) {
+        return false;
+    }
+    positions.resize(kept);
+    const auto out = span_of(positions);
+    return (id == IndexId::rice     ? rice_decode(payload, numel, out)
+            : id == IndexId::bitmap ? bitmap_decode(payload, numel, out)
+                                    : raw_positions_decode(payload, numel, out))
+        .ok();
+}
+
+template <typename V>
+void encode_values(const Stages& stages, Span<const V> values, std::uint64_t key, std::vector<std::uint8_t>& payload) {
+    switch (stages.value) {
+        case ValueId::raw:
+            payload.resize(values.size * sizeof(V));
+            std::memcpy(payload.data(), values.data, payload.size());
+            return;
+        case ValueId::fp16:
+            payload.resize(2 * values.size);
+            return fp16_encode(values, span_of(payload));
+        case ValueId::bf16:
+            payload.resize(2 * values.size);
+            return bf16_encode(values, span_of(payload));
+        case ValueId::qsgd:
+            payload.resize(qsgd_size(values.size, stages.qsgd));
+            return qsgd_encode(values, stages.qsgd, key, span_of(payload));
+    }
+}
+
+template <typename V>
+bool decode_values(const Stages& stages, Bytes payload, std::uint64_t kept, std::vector<V>& values) {
+    const Status check = stages.value == ValueId::qsgd  ? qsgd_check(payload, kept, stages.qsgd)
+                         : stages.value == ValueId::raw ? check_length("raw values", payload, kept * sizeof(V))
+                                                        : fp16_check(payload, kept);
+    if (!check.ok()) {
+        return false;
+    }
+    values.resize(kept);
+    const auto out = span_of(values);
+    switch (stages.value) {
+        case ValueId::raw:
+            std::memcpy(values.data(), payload.data, payload.size);
+            return true;
+        case ValueId::fp16:
+            return fp16_decode(payload, out).ok();
+        case ValueId::bf16:
+            return bf16_decode(payload, out).ok();
+        case ValueId::qsgd:
+            return qsgd_decode(payload, stages.qsgd, out).ok();
+    }
+    return false;
+}
+
+void append_varint(std::vector<std::uint8_t>& out, std::uint64_t value) {
+    for (; value > 0x7f; value >>= 7) {
+        out.push_back(static_cast<std::uint8_t>((value & 0x7f) | 0x80));
+    }
+    out.push_back(static_cast<std::uint8_t>(value));
+}
+
+bool take_varint(Bytes& bytes, std::uint64_t& value) {
+    value = 0;
+    for (unsigned i = 0; i < kLongestVarint && i < bytes.size; ++i) {
+        const std::uint8_t byte = bytes[i];
+        value |= std::uint64_t{byte & 0x7fu} << (7 * i);
+        if (byte < 0x80) {
+            bytes = bytes.part(i + 1, bytes.size - i - 1);
+            return byte != 0 || i == 0;
+        }
+    }
+    return false;
+}
+
+bool take_bytes(Bytes& bytes, std::uint64_t count, Bytes& taken) {
+    if (count > bytes.size) {
+        return false;
+    }
+    taken = bytes.part(0, count);
+    bytes = bytes.part(count, bytes.size - count);
+    return true;
+}
+
+FrameFacts append_special(std::uint8_t what, std::vector<std::uint8_t>& out) {
+    out.push_back(kSpecial);
+    out.push_back(what);
+    FrameFacts facts;
+    facts.length = 2;
+    facts.finite = what != kNotFinite;
+    return facts;
+}
+
+}  // namespace
+
+template <typename V>
+FrameFacts encode_frame(const Stages& stages, Span<const V> gradient, Span<V> residual, std::uint64_t kept,
+                        std::uint64_t key, Workspace<V>& workspace, std::vector<std::uint8_t>& out) {
+    if (stages.residual ? !compensate(residual, gradient) : !all_finite(gradient)) {
+        return append_special(kNotFinite, out);
+    }
+    const Span<const V> compensated = stages.residual ? Span<const V>(residual) : gradient;
+    return with_positions(workspace, gradient.size, [&](auto& scratch) {
+        if (stages.selection == Selection::topk) {
+            find_topk(compensated, kept, workspace, scratch);
+        } else {
+            find_above(compensated, stages.selection == Selection::above ? stages.threshold : 0.0, scratch);
+        }
+        const auto positions = span_of(scratch.positions);
+        using P = std::remove_reference_t<decltype(positions[0])>;
+        const Span<const P> support = positions;
+        if (support.size == 0) {
+            return append_special(kEmpty, out);
+        }
+        workspace.values.resize(support.size);
+        const auto values = span_of(workspace.values);
+        // Positions that a sparsifier of ours found are a support, so none of these can fail.
+        static_cast<void>(encode_index(stages.index, support, gradient.size, workspace.index_payload));
+        static_cast<void>(gather(compensated, support, values));
+        encode_values<V>(stages, values, key, workspace.value_payload);
+        if (stages.residual) {
+            const auto payload = span_of(workspace.value_payload);
+            static_cast<void>(decode_values(stages, payload, support.size, workspace.values));
+            static_cast<void>(subtract_at<V, P>(residual, support, span_of(workspace.values)));
+        }
+        const std::size_t start = out.size();
+        append_varint(out, static_cast<std::uint64_t>(stages.index));
+        append_varint(out, static_cast<std::uint64_t>(stages.value));
+        append_varint(out, support.size);
+        append_varint(out, workspace.index_payload.size());
+        append_varint(out, workspace.value_payload.size());
+        out.insert(out.end(), workspace.index_payload.begin(), workspace.index_payload.end());
+        out.insert(out.end(), workspace.value_payload.begin(), workspace.value_payload.end());
+        FrameFacts facts;
+        facts.length = out.size() - start;
+        facts.kept = support.size;
+        facts.index_bytes = workspace.index_payload.size();
+        facts.value_bytes = workspace.value_payload.size();
+        return facts;
+    });
+}
+
+bool read_frame(const Stages& stages, std::uint64_t numel, Bytes& bundle, FrameView& frame) {
+    std::uint64_t index_id = 0;
+    std::uint64_t value_id = 0;
+    if (!take_varint(bundle, index_id) || !take_varint(bundle, value_id)) {
+        return false;
+    }
+    if (index_id == kSpecial) {
+        frame.kind = value_id == kEmpty ? FrameView::Kind::empty : FrameView::Kind::not_finite;
+        return value_id == kEmpty || value_id == kNotFinite;
+    }
+    frame.kind = FrameView::Kind::payloads;
+    std::uint64_t index_length = 0;
+    std::uint64_t value_length = 0;
+    return index_id == static_cast<std::uint64_t>(stages.index) &&
+           value_id == static_cast<std::uint64_t>(stages.value) && take_varint(bundle, frame.kept) && 1 <= frame.kept &&
+           frame.kept <= numel && take_varint(bundle, index_length) && take_varint(bundle, value_length) &&
+           take_bytes(bundle, index_length, frame.index) && take_bytes(bundle, value_length, frame.value);
+}
+
+template <typename V>
+bool add_frame(const Stages& stages, const FrameView& frame, double factor, Workspace<V>& workspace, Span<V> dense) {
+    if (frame.kind == FrameView::Kind::empty) {
+        return true;
+    }
+    return with_positions(workspace, dense.size, [&](auto& scratch) {
+        auto& positions = scratch.positions;
+        using P = typename std::remove_reference_t<decltype(positions)>::value_type;
+        return decode_index(stages.index, frame.index, frame.kept, dense.size, positions) &&
+               decode_values(stages, frame.value, frame.kept, workspace.values) &&
+               scatter_add<V, P>(dense, span_of(positions), span_of(workspace.values), factor).ok();
+    });
+}
+
+template FrameFacts encode_frame(const Stages&, Span<const float>, Span<float>, std::uint64_t, std::uint64_t,
+                                 Workspace<float>&, std::vector<std::uint8_t>&);
+template FrameFacts encode_frame(const Stages&, Span<const double>, Span<double>, std::uint64_t, std::uint64_t,
+                                 Workspace<double>&, std::vector<std::uint8_t>&);
+template bool add_frame(const Stages&, const FrameView&, double, Workspace<float>&, Span<float>);
+template bool add_frame(const Stages&, const FrameView&, double, Workspace<double>&, Span<double>);
+
+}  // namespace deepreduce

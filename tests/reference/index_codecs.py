@@ -1,0 +1,90 @@
+"""Positions <-> bytes; FORMAT.md, 4.
+
+An encoder is (positions, numel) -> payload, a decoder (payload, kept, numel) -> positions. Decoders return positions in
+the order they were sent; only id 2 sends another than the sorted one.
+"""
+
+from collections.abc import Callable
+from math import log2
+
+from reference import rice
+from reference.bits import BitReader, BitWriter, ByteReader, CorruptError, TruncatedError
+
+RAW, ORDERED, BITMAP, RICE = 1, 2, 3, 4
+
+
+def position_size(numel: int) -> int:
+    return 4 if numel <= 2**32 else 8
+
+
+def raw_encode(positions: list[int], numel: int) -> bytes:
+    return b"".join(position.to_bytes(position_size(numel), "little") for position in positions)
+
+
+def ordered_decode(payload: bytes, kept: int, numel: int) -> list[int]:
+    size = position_size(numel)
+    if len(payload) < size * kept:
+        raise TruncatedError("raw: too short")
+    reader = ByteReader(payload)
+    positions = [reader.uint(size) for _ in range(kept)]
+    reader.end()
+    if any(position >= numel for position in positions):
+        raise CorruptError("raw: a position outside numel")
+    if len(set(positions)) != kept:
+        raise CorruptError("raw: a repeated position")
+    return positions
+
+
+def raw_decode(payload: bytes, kept: int, numel: int) -> list[int]:
+    positions = ordered_decode(payload, kept, numel)
+    if positions != sorted(positions):
+        raise CorruptError("raw: a position below the one before it")
+    return positions
+
+
+def bitmap_encode(positions: list[int], numel: int) -> bytes:
+    out = BitWriter()
+    for position in range(max([numel - 1, *positions]) + 1):
+        out.field(1 if position in positions else 0, 1)
+    return out.to_bytes()
+
+
+def bitmap_decode(payload: bytes, kept: int, numel: int) -> list[int]:
+    size = -(-numel // 8)
+    if len(payload) < size:
+        raise TruncatedError("bitmap: too short")
+    if len(payload) > size:
+        raise CorruptError("bitmap: too long")
+    bits = BitReader(payload)
+    positions = [position for position in range(numel) if bits.bit()]
+    bits.end()
+    if len(positions) != kept:
+        raise CorruptError("bitmap: another number of set bits than kept")
+    return positions
+
+
+ENCODERS: dict[int, Callable[[list[int], int], bytes]] = {
+    RAW: raw_encode,
+    ORDERED: raw_encode,
+    BITMAP: bitmap_encode,
+    RICE: rice.encode,
+}
+DECODERS: dict[int, Callable[[bytes, int, int], list[int]]] = {
+    RAW: raw_decode,
+    ORDERED: ordered_decode,
+    BITMAP: bitmap_decode,
+    RICE: rice.decode,
+}
+
+
+def _entropy(density: float) -> float:
+    return -density * log2(density) - (1 - density) * log2(1 - density)
+
+
+# Bits per kept element on a random support of numel elements: (lower bound, upper bound).
+BITS_PER_KEPT: dict[int, Callable[[float, int], tuple[float, float]]] = {
+    RAW: lambda density, numel: (8.0 * position_size(numel),) * 2,
+    ORDERED: lambda density, numel: (8.0 * position_size(numel),) * 2,
+    BITMAP: lambda density, numel: (1 / density,) * 2,
+    RICE: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 0.01),
+}

@@ -1,0 +1,90 @@
+"""Values <-> bytes; FORMAT.md, 5. Values are bit patterns of `width` 32 or 64.
+
+An encoder is (values, width, settings, key) -> payload, a decoder (payload, kept, width, settings) -> values;
+`settings` is a dict with every setting of the codec.
+"""
+
+from collections.abc import Callable, Mapping
+
+from reference import qsgd
+from reference.bits import CorruptError, TruncatedError
+from reference.floats import BFLOAT16, BINARY16, BINARY32, VALUE_TYPES, Format
+
+RAW, FP16, BF16, QSGD = 1, 2, 3, 4
+Settings = Mapping[str, int]
+
+
+def _split(payload: bytes, kept: int, size: int) -> list[int]:
+    if len(payload) < size * kept:
+        raise TruncatedError("values: too short")
+    if len(payload) > size * kept:
+        raise CorruptError("values: too long")
+    return [int.from_bytes(payload[size * i : size * (i + 1)], "little") for i in range(kept)]
+
+
+def _join(patterns: list[int], size: int) -> bytes:
+    return b"".join(pattern.to_bytes(size, "little") for pattern in patterns)
+
+
+def raw_encode(values: list[int], width: int, settings: Settings, key: int) -> bytes:
+    return _join(values, width // 8)
+
+
+def raw_decode(payload: bytes, kept: int, width: int, settings: Settings) -> list[int]:
+    return _split(payload, kept, width // 8)
+
+
+def _narrowed(values: list[int], width: int, kind: Format) -> bytes:
+    # By way of binary32, where a finite binary64 value must not become an infinity: that one would stay.
+    singles = [BINARY32.convert(pattern, VALUE_TYPES[width], saturate=True) for pattern in values]
+    return _join([kind.convert(pattern, BINARY32, saturate=True) for pattern in singles], 2)
+
+
+def _widened(payload: bytes, kept: int, width: int, kind: Format) -> list[int]:
+    return [VALUE_TYPES[width].convert(pattern, kind) for pattern in _split(payload, kept, 2)]
+
+
+def fp16_encode(values: list[int], width: int, settings: Settings, key: int) -> bytes:
+    return _narrowed(values, width, BINARY16)
+
+
+def fp16_decode(payload: bytes, kept: int, width: int, settings: Settings) -> list[int]:
+    return _widened(payload, kept, width, BINARY16)
+
+
+def bf16_encode(values: list[int], width: int, settings: Settings, key: int) -> bytes:
+    return _narrowed(values, width, BFLOAT16)
+
+
+def bf16_decode(payload: bytes, kept: int, width: int, settings: Settings) -> list[int]:
+    return _widened(payload, kept, width, BFLOAT16)
+
+
+def qsgd_encode(values: list[int], width: int, settings: Settings, key: int) -> bytes:
+    return qsgd.encode(values, width, settings["bits"], settings["bucket"], key)
+
+
+def qsgd_decode(payload: bytes, kept: int, width: int, settings: Settings) -> list[int]:
+    return qsgd.decode(payload, kept, width, settings["bits"], settings["bucket"])
+
+
+ENCODERS: dict[int, Callable[[list[int], int, Settings, int], bytes]] = {
+    RAW: raw_encode,
+    FP16: fp16_encode,
+    BF16: bf16_encode,
+    QSGD: qsgd_encode,
+}
+DECODERS: dict[int, Callable[[bytes, int, int, Settings], list[int]]] = {
+    RAW: raw_decode,
+    FP16: fp16_decode,
+    BF16: bf16_decode,
+    QSGD: qsgd_decode,
+}
+
+# Bytes of a payload: (kept, width, settings) -> size.
+SIZES: dict[int, Callable[[int, int, Settings], int]] = {
+    RAW: lambda kept, width, settings: kept * width // 8,
+    FP16: lambda kept, width, settings: 2 * kept,
+    BF16: lambda kept, width, settings: 2 * kept,
+    QSGD: lambda kept, width, settings: 4 * -(-kept // settings["bucket"]) + -(-kept * settings["bits"] // 8),
+}

@@ -1,0 +1,65 @@
+"""What a compressor holds for each of its tensors, from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from hvd_deepreduce.buckets import plan_buckets
+from hvd_deepreduce.settings import Settings
+from hvd_deepreduce.sparse import TensorSpec, Values
+from hvd_deepreduce.statistics import TensorStatistics
+from hvd_deepreduce.torch import arrays
+from hvd_deepreduce.torch.parameters import NamedParameters
+
+
+@dataclass(eq=False)
+class TensorState:
+    """One compressed tensor."""
+
+    spec: TensorSpec
+    bucket: int
+    member: int
+    statistics: TensorStatistics
+    slots: dict[str, Values]
+    gradient: torch.Tensor | None = field(default=None, repr=False)
+    """The gradient under way: what `compress` was given, to be overwritten in place."""
+
+
+class TensorTable:
+    """Which parameters are compressed, and which bucket each belongs to."""
+
+    def __init__(self, parameters: NamedParameters, settings: Settings, min_numel: int, bucket_bytes: int):
+        self.specs: list[TensorSpec] = []
+        self.pass_through: list[tuple[int, int]] = []
+        """Elements and bytes of the tensors that Horovod reduces itself."""
+        self._of_place: dict[int, int] = {}
+        for place, (name, parameter) in enumerate(zip(parameters.names, parameters.parameters, strict=True)):
+            dtype = arrays.dtype_name(parameter)
+            if dtype is None or parameter.numel() < min_numel:
+                self.pass_through.append((parameter.numel(), parameter.numel() * parameter.element_size()))
+            else:
+                self._of_place[place] = len(self.specs)
+                self.specs.append(TensorSpec(name, tuple(parameter.shape), dtype))
+        self.plan = plan_buckets(self.specs, bucket_bytes)
+        self._slot_names = settings.memory.slots
+        self._states: list[TensorState] = []
+
+    def allocate(self, statistics: Sequence[TensorStatistics]) -> None:
+        """Makes the states, with zeroed slots."""
+        bucket_of = {index: (number, member) for number, of in enumerate(self.plan) for member, index in enumerate(of)}
+        for index, spec in enumerate(self.specs):
+            slots: dict[str, Values] = {
+                slot: torch.zeros(spec.numel, dtype=arrays.value_dtype(spec)).numpy() for slot in self._slot_names
+            }
+            self._states.append(TensorState(spec, *bucket_of[index], statistics[index], slots))
+
+    def at(self, place: int) -> TensorState:
+        """The state of the tensor at a place of the parameter list."""
+        return self._states[self._of_place[place]]
+
+    def members(self, bucket: int) -> list[TensorState]:
+        """The states of a bucket's tensors, in the order of its frames."""
+        return [self._states[index] for index in self.plan[bucket]]
