@@ -43,6 +43,7 @@ class Bucket:
         self._settings = settings
         self._batch = batch
         self._phase = _Phase.FILLING
+        self._previous_length = 0
         self._jobs: dict[int, EncodeJob] = {}
 
     def put(self, member: int, gradient: Values, slots: Mapping[str, Values]) -> None:
@@ -98,7 +99,9 @@ class Bucket:
         frames = (
             self.encoded[member].frame if member in self.encoded else EMPTY_FRAME for member in range(len(self.specs))
         )
-        return self._header().frames(b"".join(frames))
+        bundle = self._header().frames(b"".join(frames), self._previous_length)
+        self._previous_length = len(bundle)
+        return bundle
 
     def error_bundle(self, message: str) -> bytes:
         """Goes in the place of the frames when this rank can't go on."""

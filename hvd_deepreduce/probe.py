@@ -8,7 +8,7 @@ which tells f, and tells a linear reduction over these very ranks from any other
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Final
@@ -36,12 +36,13 @@ def signature(rank: int) -> float:
     return 1 + (mixed >> 48) / 2**16
 
 
-@dataclass(frozen=True)
+@dataclass
 class Probe:
     """Probes of one process set, as seen by one of its ranks."""
 
     rank: int
     size: int
+    _last: tuple[Sequence[float], float] | None = field(default=None, init=False, repr=False)
 
     def values(self, failed: bool = False) -> list[float]:
         """What this rank hands to the reduction."""
@@ -58,8 +59,14 @@ class Probe:
     def factor(self, reduced: Sequence[float]) -> float:
         """By what the sum of all ranks' gradients is to be multiplied; the same number on every rank.
 
-        Raises `UnsupportedOperationError` for anything but a linear reduction over the ranks of this process set.
+        Probes of one step are mostly equal, so the last answer is kept. Raises `UnsupportedOperationError` for anything
+        but a linear reduction over the ranks of this process set.
         """
+        if self._last is None or self._last[0] != reduced:
+            self._last = reduced, self._factor(reduced)
+        return self._last[1]
+
+    def _factor(self, reduced: Sequence[float]) -> float:
         ones, signatures, _ = reduced
         if not (ones > 0 and abs(signatures / ones - self._mean) <= _TOLERANCE * self._mean):
             raise UnsupportedOperationError(self._explain(ones, signatures))

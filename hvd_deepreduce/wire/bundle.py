@@ -35,23 +35,38 @@ class BundleHeader:
     bucket: int
     step: int
 
-    def frames(self, body: bytes) -> bytes:
-        """A bundle of frames."""
-        return self._bundle(Kind.FRAMES, body)
+    def frames(self, body: bytes, previous_length: int | None = None) -> bytes:
+        """A bundle of frames, padded as `padded_length` says when the length of the previous one is given."""
+        return self._bundle(Kind.FRAMES, body, previous_length)
 
     def error(self, message: str) -> bytes:
         """A bundle that tells every rank why this one can't go on."""
         text = message.encode("utf-8", "replace")[:_LONGEST_MESSAGE].decode("utf-8", "ignore").encode()
         return self._bundle(Kind.ERROR, varint(len(text)) + text)
 
-    def _bundle(self, kind: Kind, body: bytes) -> bytes:
+    def _bundle(self, kind: Kind, body: bytes, previous_length: int | None = None) -> bytes:
         tail = varint(self.rank) + varint(self.bucket) + varint(self.step) + body
         length = _CHECKSUM_END + len(tail)
+        if previous_length is not None:
+            length = padded_length(length, previous_length)
+            tail = tail.ljust(length - _CHECKSUM_END, b"\0")
         if length >= 2**31:
             raise CorruptPayloadError(f"bucket {self.bucket}: a bundle of {length} bytes; below 2**31 are allowed")
         head = _FIXED.pack(MAGIC, VERSION, kind, length, self.fingerprint)
         checksum = zlib.crc32(tail, zlib.crc32(head))
         return head + checksum.to_bytes(4, "little") + tail
+
+
+def padded_length(length: int, previous: int) -> int:
+    """The size that a bundle of `length` bytes is padded to, 0 to 5 % more.
+
+    Horovod negotiates a gather anew whenever its size changes, which costs more than the padding: so a bundle keeps the
+    size of the previous one while it fits into it and fills 15/16 of it.
+    """
+    if previous - previous // 16 <= length <= previous:
+        return previous
+    step = max(8, 1 << max(0, length.bit_length() - 6))
+    return -(-(length + step // 4) // step) * step
 
 
 def split_bundles(gathered: bytes, expected: BundleHeader, ranks: int) -> list[ByteReader]:

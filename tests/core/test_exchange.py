@@ -11,6 +11,7 @@ from hvd_deepreduce.exchange import Bucket
 from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import TensorSpec
+from hvd_deepreduce.wire.bundle import padded_length
 
 SPECS = [TensorSpec("a", (4, 5)), TensorSpec("b", (6,))]
 TEXT = "topk(density=0.3)+rice+raw"
@@ -134,3 +135,29 @@ def test_the_tensor_that_cannot_be_encoded_is_named() -> None:
     with pytest.raises(KeyError, match="residual"):
         bucket.bundle()
     assert bucket.encoding == "b"
+
+
+def test_bundles_keep_their_length_from_step_to_step() -> None:
+    """A gather whose size changes is negotiated anew, so sizes that wander by a percent are padded to one."""
+    settings = Settings.from_string("topk(density=0.01)+rice+qsgd(bits=7)")
+    spec = TensorSpec("w", (100, 1000))
+    bucket = Bucket(0, [spec], settings, make_batch(settings), 0, 1)
+    slots = Pipeline(settings).new_slots(spec)
+    lengths = set()
+    for step in range(30):
+        bucket.put(0, np.random.default_rng(step).standard_normal(spec.numel).astype(np.float32), slots)
+        bundle = bucket.bundle()
+        frame = len(bucket.encoded[0].frame)
+        assert frame < len(bundle) <= 1.06 * (frame + 32)
+        lengths.add(len(bundle))
+        bucket.decode(bundle, [None], 1.0)
+    assert len(lengths) <= 2
+
+
+@pytest.mark.parametrize("length", [19, 20, 100, 1000, 12345, 10**6, 10**9])
+def test_padding_is_bounded(length: int) -> None:
+    padded = padded_length(length, 0)
+    assert length <= padded <= max(1.05 * length, length + 16)
+    assert padded_length(length, padded) == padded
+    assert padded_length(padded - padded // 16, padded) == padded
+    assert padded_length(length, 10 * length) == padded

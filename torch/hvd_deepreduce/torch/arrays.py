@@ -25,22 +25,20 @@ def value_dtype(spec: TensorSpec) -> torch.dtype:
     return _VALUE_DTYPES[spec.value_dtype.name]
 
 
-def to_values(gradient: torch.Tensor, spec: TensorSpec) -> Values:
-    """The elements in row-major order and the value dtype; may share the gradient's memory, so not for writing."""
-    flat: Values = gradient.detach().reshape(-1).to("cpu", value_dtype(spec)).numpy()
-    return flat
+def to_values(gradient: torch.Tensor, dtype: torch.dtype) -> Values:
+    """The elements as a flat array in row-major order and a value dtype.
+
+    Shares the gradient's memory where it can, so that what is written there is written to the gradient; see
+    `write_back`.
+    """
+    if gradient.dtype is dtype and gradient.device.type == "cpu" and gradient.is_contiguous():
+        values: Values = gradient.detach().numpy().reshape(-1)
+        return values
+    copied: Values = gradient.detach().to("cpu", dtype).reshape(-1).numpy()
+    return copied
 
 
-def writable(gradient: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
-    """A flat tensor of the value dtype on the CPU, to be filled and handed to `write_back`."""
-    gradient = gradient.detach()
-    if gradient.is_contiguous() and gradient.device.type == "cpu" and gradient.dtype == value_dtype(spec):
-        return gradient.view(-1)
-    return torch.empty(spec.numel, dtype=value_dtype(spec))
-
-
-def write_back(flat: torch.Tensor, gradient: torch.Tensor) -> None:
-    """Puts what was written into `writable`'s tensor into the gradient's own storage."""
-    gradient = gradient.detach()
-    if flat.data_ptr() != gradient.data_ptr():
-        gradient.copy_(flat.view(gradient.shape))
+def write_back(values: Values, gradient: torch.Tensor) -> None:
+    """Copies values, made by `to_values`, into the gradient's own storage, unless they lie there already."""
+    if values.ctypes.data != gradient.data_ptr() or not gradient.is_contiguous():
+        gradient.detach().copy_(torch.from_numpy(values).view(gradient.shape))

@@ -22,6 +22,7 @@ from hvd_deepreduce.torch.parameters import NamedParameters
 from hvd_deepreduce.torch.tensors import TensorState, TensorTable
 
 _FAREWELL_S = 10.0
+_PROBES_AT_ONCE = 64
 
 # Sessions in the order they were made: when one begins, it announces all, so that ranks which begin with different ones
 # still meet.
@@ -57,7 +58,7 @@ class Session:
         self._factors: dict[int, float] = {}
         self._handles: dict[int, int] = {}
         self._probe = Probe(0, 1)
-        self._probe_template = torch.zeros(0)
+        self._probes: list[torch.Tensor] = []
         self._announcement: int | None = None
         self._begun = False
         self._failure: DeepReduceError | None = None
@@ -83,7 +84,6 @@ class Session:
         except DeepReduceError as error:
             self.leave(error)
         self._probe = Probe(self._process_set.rank(), size)
-        self._probe_template = torch.tensor(self._probe.values())
         self.tensors.allocate(self.statistics.tensors)
         for number, members in enumerate(self.tensors.plan):
             specs = [self.tensors.specs[index] for index in members]
@@ -103,14 +103,18 @@ class Session:
         self.statistics.probe_bytes += PROBE_BYTES
         if self._failure is not None:
             return torch.tensor(self._probe.values(failed=True))
-        return self._probe_template.clone()
+        if not self._probes:
+            # One allocation for many: on small tensors it would be felt.
+            self._probes = list(torch.tensor([self._probe.values()] * _PROBES_AT_ONCE).unbind())
+        return self._probes.pop()
 
     def put(self, state: TensorState, gradient: torch.Tensor) -> None:
         """Takes a gradient, and sends its bucket when it was the last one missing."""
         self._require_no_other()
         bucket = self._buckets[state.bucket]
-        bucket.put(state.member, arrays.to_values(gradient, state.spec), state.slots)
-        state.gradient = gradient
+        values = arrays.to_values(gradient, state.value_dtype)
+        bucket.put(state.member, values, state.slots)
+        state.gradient, state.values = gradient, values
         if bucket.full:
             self._send(bucket)
 
@@ -188,16 +192,15 @@ class Session:
         gathered = finish_gather(self._handles.pop(bucket.number), what, self._timeout_s)
         asking.statistics.wait_ms += 1e3 * (time.perf_counter() - start)
         states = self.tensors.members(bucket.number)
-        flats = [None if s.gradient is None else arrays.writable(s.gradient, s.spec) for s in states]
         try:
-            decoded = bucket.decode(gathered, [None if flat is None else flat.numpy() for flat in flats], factor)
+            decoded = bucket.decode(gathered, [state.values for state in states], factor)
         except DeepReduceError as error:
             self.leave(error)
         self._factors[bucket.number] = factor
-        for state, flat, one in zip(states, flats, decoded, strict=True):
-            if state.gradient is not None and flat is not None:
-                arrays.write_back(flat, state.gradient)
-                state.gradient = None
+        for state, one in zip(states, decoded, strict=True):
+            if state.gradient is not None and state.values is not None:
+                arrays.write_back(state.values, state.gradient)
+                state.gradient = state.values = None
                 state.statistics.decode_ms += one.milliseconds
         self.statistics.steps = max(self.statistics.steps, bucket.steps_done)
 

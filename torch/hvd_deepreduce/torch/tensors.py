@@ -24,8 +24,11 @@ class TensorState:
     member: int
     statistics: TensorStatistics
     slots: dict[str, Values]
+    value_dtype: torch.dtype
     gradient: torch.Tensor | None = field(default=None, repr=False)
     """The gradient under way: what `compress` was given, to be overwritten in place."""
+    values: Values | None = field(default=None, repr=False)
+    """Its elements; they share its memory where they can."""
 
 
 class TensorTable:
@@ -51,10 +54,9 @@ class TensorTable:
         """Makes the states, with zeroed slots."""
         bucket_of = {index: (number, member) for number, of in enumerate(self.plan) for member, index in enumerate(of)}
         for index, spec in enumerate(self.specs):
-            slots: dict[str, Values] = {
-                slot: torch.zeros(spec.numel, dtype=arrays.value_dtype(spec)).numpy() for slot in self._slot_names
-            }
-            self._states.append(TensorState(spec, *bucket_of[index], statistics[index], slots))
+            dtype = arrays.value_dtype(spec)
+            slots: dict[str, Values] = {slot: torch.zeros(spec.numel, dtype=dtype).numpy() for slot in self._slot_names}
+            self._states.append(TensorState(spec, *bucket_of[index], statistics[index], slots, dtype))
 
     def at(self, place: int) -> TensorState:
         """The state of the tensor at a place of the parameter list."""
