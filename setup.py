@@ -5,7 +5,7 @@ The wings live in source roots of their own, in which the path is the import nam
 """
 
 import os
-from glob import glob
+from pathlib import Path
 
 from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
 from setuptools import find_namespace_packages, find_packages, setup
@@ -14,13 +14,13 @@ compile_args = ["-O3", "-pthread", "-ffp-contract=off", "-Wall", "-Wextra", "-Wc
 if os.environ.get("CI"):
     compile_args.append("-Werror")
 
-headers = sorted(glob("hvd_deepreduce/native/*.hpp"))
+headers = sorted(map(str, Path("hvd_deepreduce/native").glob("*.hpp")))
 
 
 def is_outdated(compiled: str, source: str) -> bool:
     """Whether a source, or any header, is newer than what was compiled from it."""
-    newest = max(os.stat(path).st_mtime_ns for path in [source, *headers])
-    return not os.path.exists(compiled) or os.stat(compiled).st_mtime_ns <= newest
+    newest = max(Path(path).stat().st_mtime_ns for path in [source, *headers])
+    return not Path(compiled).exists() or Path(compiled).stat().st_mtime_ns <= newest
 
 
 ParallelCompile("MAKE_JOBS", needs_recompile=is_outdated).install()
@@ -36,7 +36,7 @@ setup(
     ext_modules=[
         Pybind11Extension(
             "hvd_deepreduce._native",
-            sorted(glob("hvd_deepreduce/native/*.cpp")),
+            sorted(map(str, Path("hvd_deepreduce/native").glob("*.cpp"))),
             depends=headers,
             cxx_std=17,
             extra_compile_args=compile_args,

@@ -7,31 +7,34 @@ several threads.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from hvd_deepreduce import _native
 from hvd_deepreduce.errors import InvalidSettingError
+from hvd_deepreduce.index_codecs.bitmap import Bitmap
+from hvd_deepreduce.index_codecs.raw import Raw
+from hvd_deepreduce.index_codecs.rice import Rice
 from hvd_deepreduce.memories.none import NoMemory
 from hvd_deepreduce.memories.residual import Residual
 from hvd_deepreduce.pipeline import EncodedGradient, Pipeline
 from hvd_deepreduce.randomness import Draw
-from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import TensorSpec, Values
 from hvd_deepreduce.sparsifiers.nonzero import KeepNonzero
 from hvd_deepreduce.sparsifiers.threshold import Threshold
 from hvd_deepreduce.sparsifiers.topk import TopK
+from hvd_deepreduce.value_codecs.bf16 import BFloat16
+from hvd_deepreduce.value_codecs.fp16 import Float16
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
+from hvd_deepreduce.value_codecs.raw import RawValues
 from hvd_deepreduce.wire.bundle import require_padding
 from hvd_deepreduce.wire.reader import ByteReader
 
 
-@dataclass(frozen=True, slots=True)
-class EncodeJob:
+class EncodeJob(NamedTuple):
     """A gradient with the slots of its memory; what `Pipeline.encode` takes."""
 
     gradient: Values
@@ -40,8 +43,7 @@ class EncodeJob:
     draw: Draw
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedGradient:
+class DecodedGradient(NamedTuple):
     """How decoding one tensor of all ranks went."""
 
     finite: bool
@@ -59,14 +61,14 @@ class Batch(Protocol):
         readers: Sequence[ByteReader],
         specs: Sequence[TensorSpec],
         outputs: Sequence[Values | None],
-        draws: Sequence[Sequence[Draw]],
+        draw_of: Callable[[int, int], Draw],
         factor: float,
     ) -> list[DecodedGradient]:
         """Overwrites each output with factor x the sum over all ranks; NaN where one of them was not finite.
 
         Each rank's reader stands at the first of the frames, one per spec, which nothing but padding may follow;
-        `draws` are by rank and then by tensor. An output that is None is skipped. Raises `CorruptPayloadError` with
-        tensor and rank.
+        `draw_of` takes a rank and the place of a tensor. An output that is None is skipped. Raises
+        `CorruptPayloadError` with tensor and rank.
         """
 
 
@@ -85,7 +87,7 @@ class StagewiseBatch:
         readers: Sequence[ByteReader],
         specs: Sequence[TensorSpec],
         outputs: Sequence[Values | None],
-        draws: Sequence[Sequence[Draw]],
+        draw_of: Callable[[int, int], Draw],
         factor: float,
     ) -> list[DecodedGradient]:
         frames = []
@@ -99,7 +101,7 @@ class StagewiseBatch:
             if output is not None:
                 output.fill(0)
                 for rank, of_rank in enumerate(frames):
-                    finite &= self._pipeline.add_into(output, of_rank[place], spec, draws[rank][place], factor)
+                    finite &= self._pipeline.add_into(output, of_rank[place], spec, draw_of(rank, place), factor)
                 if not finite:
                     output.fill(np.nan)
             decoded.append(DecodedGradient(finite, 1e3 * (time.perf_counter() - start)))
@@ -123,8 +125,8 @@ class NativeBatch:
         """Whether the native call knows all of these stages."""
         return (
             isinstance(settings.sparsifier, KeepNonzero | TopK | Threshold)
-            and settings.index.name in _NATIVE_INDEX
-            and settings.value.name in _NATIVE_VALUE
+            and type(settings.index) in _NATIVE_INDEX
+            and type(settings.value) in _NATIVE_VALUE
             and isinstance(settings.memory, NoMemory | Residual)
         )
 
@@ -153,7 +155,7 @@ class NativeBatch:
         readers: Sequence[ByteReader],
         specs: Sequence[TensorSpec],
         outputs: Sequence[Values | None],
-        draws: Sequence[Sequence[Draw]],
+        draw_of: Callable[[int, int], Draw],
         factor: float,
     ) -> list[DecodedGradient]:
         facts = _native.decode_frames(
@@ -166,7 +168,7 @@ class NativeBatch:
         )
         if facts is None:
             # Something is wrong with the bytes, and the slow way says what.
-            return self._stagewise.decode(readers, specs, outputs, draws, factor)
+            return self._stagewise.decode(readers, specs, outputs, draw_of, factor)
         return [DecodedGradient(bool(finite), nanoseconds / 1e6) for finite, nanoseconds in facts.tolist()]
 
 
@@ -176,8 +178,8 @@ def make_batch(settings: Settings, threads: int = 1) -> Batch:
     return NativeBatch(pipeline, threads) if NativeBatch.can(settings) else StagewiseBatch(pipeline)
 
 
-_NATIVE_INDEX = ("raw", "bitmap", "rice")
-_NATIVE_VALUE = ("raw", "fp16", "bf16", "qsgd")
+_NATIVE_INDEX = (Raw, Bitmap, Rice)
+_NATIVE_VALUE = (RawValues, Float16, BFloat16, Qsgd)
 
 
 def _native_stages(settings: Settings) -> tuple[str, float, int, int, int, int, bool]:
@@ -185,8 +187,8 @@ def _native_stages(settings: Settings) -> tuple[str, float, int, int, int, int, 
     return (
         settings.sparsifier.name,
         settings.sparsifier.value if isinstance(settings.sparsifier, Threshold) else 0.0,
-        INDEX_CODECS[settings.index.name].wire_id,
-        VALUE_CODECS[settings.value.name].wire_id,
+        settings.index.wire_id,
+        settings.value.wire_id,
         qsgd.bits,
         qsgd.bucket,
         isinstance(settings.memory, Residual),

@@ -61,7 +61,7 @@ class Bucket:
                 f"tensor {spec.name!r}: compressed twice before its gradient of step {self.step} was fetched; models "
                 "that share parameters or names need a DeepReduce of their own each (name=...)"
             )
-        self._jobs[member] = EncodeJob(gradient, spec, slots, self._draw(member, self.rank))
+        self._jobs[member] = EncodeJob(gradient, spec, slots, self._draw(self.rank, member))
 
     @property
     def full(self) -> bool:
@@ -112,12 +112,11 @@ class Bucket:
     def decode(self, gathered: bytes, outputs: Sequence[Values | None], factor: float) -> list[DecodedGradient]:
         """Overwrites each member's output from all ranks' bundles; raises what `split_bundles` and `Batch` raise."""
         readers = split_bundles(gathered, self._header(), self.size)
-        draws = [[self._draw(member, rank) for member in range(len(self.specs))] for rank in range(self.size)]
-        decoded = self._batch.decode(readers, self.specs, outputs, draws, factor)
+        decoded = self._batch.decode(readers, self.specs, outputs, self._draw, factor)
         self._phase = _Phase.DECODED
         return decoded
 
-    def _draw(self, member: int, rank: int) -> Draw:
+    def _draw(self, rank: int, member: int) -> Draw:
         return Draw(self._settings.seed, self.specs[member].name, self.step, rank)
 
     def _header(self) -> BundleHeader:

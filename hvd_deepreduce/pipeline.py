@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from hvd_deepreduce.wire.frame import EMPTY_FRAME, NOT_FINITE_FRAME, Frame, Spec
 from hvd_deepreduce.wire.reader import ByteReader
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedGradient:
+class EncodedGradient(NamedTuple):
     """A frame, and what the sender knows of it: sizes in bytes, and what encoding took."""
 
     frame: bytes
@@ -48,7 +47,7 @@ class Pipeline:
         """
         start = time.perf_counter()
         encoded = self._encode(gradient, spec, slots, draw)
-        return replace(encoded, milliseconds=1e3 * (time.perf_counter() - start))
+        return encoded._replace(milliseconds=1e3 * (time.perf_counter() - start))
 
     def _encode(self, gradient: Values, spec: TensorSpec, slots: Mapping[str, Values], draw: Draw) -> EncodedGradient:
         settings = self.settings

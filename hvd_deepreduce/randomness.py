@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _ALL_RANKS = 2**64 - 1
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(NamedTuple):
     """Where in training a stochastic stage stands; kernels take one of its keys."""
 
     seed: int = 0

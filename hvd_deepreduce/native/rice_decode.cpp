@@ -35,6 +35,12 @@ void take_change(BitReader& reader, unsigned& entry) {
 bool take_gap(BitReader& reader, Divisor divisor, unsigned width, std::uint64_t& gap) {
     constexpr std::uint64_t kEscapeBits = (std::uint64_t{1} << kEscape) - 1;
     std::uint64_t window = reader.peek();
+    const ShortCode& code = kShortCodes[divisor.m][window & 0xff];
+    if (code.count != 0) {
+        gap = std::uint64_t{code.h} << divisor.shift | low_bits(window >> code.count, divisor.shift);
+        reader.skip(code.count + divisor.shift);
+        return true;
+    }
     if ((window & kEscapeBits) == kEscapeBits) {
         reader.skip(kEscape);
         gap = reader.take(width);

@@ -91,6 +91,27 @@ constexpr auto kCodes = [] {
     return codes;
 }();
 
+/// The code that eight bits begin with; no bits where it is longer, or an escape.
+struct ShortCode {
+    std::uint8_t h;
+    std::uint8_t count;
+};
+
+/// kShortCodes[m][the next eight bits]
+constexpr auto kShortCodes = [] {
+    std::array<std::array<ShortCode, 256>, 8> codes{};
+    for (unsigned m = 1; m < 8; ++m) {
+        for (unsigned h = 0; h < kEscape * m && kCodes[m][h].count <= 8; ++h) {
+            const Code& code = kCodes[m][h];
+            for (unsigned rest = 0; rest < 256u >> code.count; ++rest) {
+                codes[m][code.bits | rest << code.count] = {static_cast<std::uint8_t>(h),
+                                                            static_cast<std::uint8_t>(code.count)};
+            }
+        }
+    }
+    return codes;
+}();
+
 /// What a gap with g >> shift = h costs in bits, without those of the shift, for all entries of a group at once: 16
 /// bits for each, which hold the sum of a block. Escapes are counted apart.
 struct GroupCosts {

@@ -64,14 +64,20 @@ streams::Range<V> guess(Span<const V> values, const Plan& plan, Span<Bits<V>> sc
 
 /// Writes the positions that a cut keeps of `size` candidates, in order.
 template <typename P, typename B, typename MagnitudeAt, typename PositionAt>
-void apply(Cut<B> cut, Span<P> kept, std::size_t size, MagnitudeAt magnitude_at, PositionAt position_at) {
+void apply(const Cut<B>& cut, Span<P> kept, std::size_t size, MagnitudeAt magnitude_at, PositionAt position_at) {
+    const B limit = cut.limit;
+    std::uint64_t ties = cut.ties;
     std::size_t count = 0;
     for (std::size_t i = 0; i < size && count < kept.size; ++i) {
         const B bits = magnitude_at(i);
-        const bool tied = bits == cut.limit && cut.ties != 0;
         kept[count] = static_cast<P>(position_at(i));
-        count += bits > cut.limit || tied;
-        cut.ties -= tied;
+        // Ties are rare and foreseen as such; what is larger is not, and so takes no branch.
+        if (bits == limit) {
+            count += ties != 0;
+            ties -= ties != 0;
+        } else {
+            count += bits > limit;
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#if defined(__x86_64__)
+// DEEPREDUCE_PORTABLE leaves out the vector code, so that tests see what other machines run.
+#if defined(__x86_64__) && !defined(DEEPREDUCE_PORTABLE)
 #include <immintrin.h>
 #define DEEPREDUCE_AVX2 __attribute__((target("avx2,bmi")))
 #endif
@@ -36,9 +37,9 @@ DEEPREDUCE_INLINE Bits<V> highest_bits(const V* values, std::size_t count, Bits<
     return bits;
 }
 
-/// Reads from four places in turn: where pages are small, looking up one need not wait for another.
 template <typename V>
 DEEPREDUCE_INLINE bool exponents_body(Span<const V> values, unsigned margin) {
+    // Reads from four places in turn: where pages are small, looking up one need not wait for another.
     constexpr std::size_t kPlaces = 4;
     constexpr std::size_t kBetweenTests = 64 * kStep<V>;
     const Bits<V> added = FloatBits<V>::kOneExponent * margin;
@@ -65,26 +66,6 @@ DEEPREDUCE_INLINE void add_body(Span<V> sums, Span<const V> terms) {
     for (std::size_t i = 0; i < sums.size; ++i) {
         sums[i] += terms[i];
     }
-}
-
-template <typename V>
-DEEPREDUCE_INLINE std::size_t count_body(Span<const V> values, Bits<V> lowest) {
-    constexpr std::size_t kFitsCounter = std::size_t{1} << 20;
-    // Vector units compare signed integers, and magnitudes are none the worse for it.
-    using Signed = std::make_signed_t<Bits<V>>;
-    std::size_t total = 0;
-    std::size_t i = 0;
-    while (i < values.size) {
-        Bits<V> count = 0;
-        for (const std::size_t end = std::min(values.size, i + kFitsCounter); i < end;) {
-            fetch<kStep<V> * sizeof(V)>(values.data + i, kAhead);
-            for (const std::size_t step = std::min(end, i + kStep<V>); i < step; ++i) {
-                count += static_cast<Signed>(magnitude(values[i])) >= static_cast<Signed>(lowest);
-            }
-        }
-        total += count;
-    }
-    return total;
 }
 
 template <typename V>
@@ -188,11 +169,6 @@ DEEPREDUCE_AVX2 void add_avx2(Span<V> sums, Span<const V> terms) {
     add_body(sums, terms);
 }
 
-template <typename V>
-DEEPREDUCE_AVX2 std::size_t count_avx2(Span<const V> values, Bits<V> lowest) {
-    return count_body(values, lowest);
-}
-
 template <typename V, typename P>
 DEEPREDUCE_AVX2 Collected collect_avx2(Span<const V> values, std::size_t start, Range<V> range, Span<P> positions,
                                        Span<Bits<V>> magnitudes) {
@@ -228,12 +204,22 @@ void add_into(Span<V> sums, Span<const V> terms) {
 
 template <typename V>
 std::size_t count_from(Span<const V> values, Bits<V> lowest) {
-#ifdef DEEPREDUCE_AVX2
-    if (has_avx2()) {
-        return count_avx2(values, lowest);
+    constexpr std::size_t kFitsCounter = std::size_t{1} << 20;
+    // Vector units compare signed integers, and magnitudes are none the worse for it.
+    using Signed = std::make_signed_t<Bits<V>>;
+    std::size_t total = 0;
+    std::size_t i = 0;
+    while (i < values.size) {
+        Bits<V> count = 0;
+        for (const std::size_t end = std::min(values.size, i + kFitsCounter); i < end;) {
+            fetch<kStep<V> * sizeof(V)>(values.data + i, kAhead);
+            for (const std::size_t step = std::min(end, i + kStep<V>); i < step; ++i) {
+                count += static_cast<Signed>(magnitude(values[i])) >= static_cast<Signed>(lowest);
+            }
+        }
+        total += count;
     }
-#endif
-    return count_body(values, lowest);
+    return total;
 }
 
 template <typename V, typename P>

@@ -38,5 +38,6 @@ class BFloat16(ValueCodec):
         magnitude = np.abs(values)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             bound = magnitude * (_HALF_STEP * (1 + 2.0**-12)) + np.asarray(_HALF_SMALLEST, values.dtype)
-            bound = np.maximum(bound, magnitude - np.asarray(_LARGEST, values.dtype))
+            beyond = (magnitude - np.asarray(_LARGEST, values.dtype)) * (1 + 2 * np.finfo(values.dtype).eps)
+            bound = np.maximum(bound, np.minimum(beyond, magnitude))
         return np.where(np.isfinite(values), bound, np.inf).astype(values.dtype)

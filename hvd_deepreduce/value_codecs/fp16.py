@@ -37,5 +37,8 @@ class Float16(ValueCodec):
     def error_bound(self, values: Values) -> Values:
         magnitude = np.abs(values)
         # Twice the half step where a binary64 value is rounded on the way through binary32.
-        bound = magnitude * (_HALF_STEP * (1 + 2.0**-12)) + _HALF_SMALLEST
-        return np.where(np.isfinite(values), np.maximum(bound, magnitude - _LARGEST), np.inf).astype(values.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            bound = magnitude * (_HALF_STEP * (1 + 2.0**-12)) + _HALF_SMALLEST
+            beyond = (magnitude - _LARGEST) * (1 + 2 * np.finfo(values.dtype).eps)
+            bound = np.maximum(bound, np.minimum(beyond, magnitude))
+        return np.where(np.isfinite(values), bound, np.inf).astype(values.dtype)

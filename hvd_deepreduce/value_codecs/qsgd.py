@@ -55,12 +55,12 @@ class Qsgd(ValueCodec):
         """One level of the value's bucket, what a norm of binary32 leaves out, and the roundings."""
         bound = np.empty(len(values), dtype=np.float64)
         for start in range(0, len(values), self.bucket):
-            bucket = values[start : start + self.bucket].astype(np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
+                bucket = values[start : start + self.bucket].astype(np.float64)
                 norm = min(float(np.sqrt(np.sum(bucket * bucket))), _LARGEST_NORM)
                 stored = float(np.float32(norm))
                 step = stored / self.levels + stored * _ROUNDING + float(np.finfo(values.dtype).smallest_subnormal)
-                within = np.maximum(np.abs(bucket) - stored, 0) + step
+                within = np.maximum(np.abs(bucket) - stored, 0) * (1 + 2.0**-51) + step
             bound[start : start + self.bucket] = within if np.isfinite(bucket).all() else np.inf
         with np.errstate(over="ignore"):
             return bound.astype(values.dtype)

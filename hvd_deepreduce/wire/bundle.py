@@ -58,7 +58,7 @@ class BundleHeader:
 
 
 def padded_length(length: int, previous: int) -> int:
-    """The size that a bundle of `length` bytes is padded to, 0 to 5 % more.
+    """The size that a bundle of `length` bytes is padded to: up to 5 %, or 10 bytes, more.
 
     Horovod negotiates a gather anew whenever its size changes, which costs more than the padding: so a bundle keeps the
     size of the previous one while it fits into it and fills 15/16 of it.

@@ -39,9 +39,7 @@ def work() -> None:
 
     def step(parameters: list, optimizer: object) -> None:
         optimizer.zero_grad()
-        loss = sum(
-            (parameter * gradient).sum() for (_, parameter), gradient in zip(parameters, gradients, strict=True)
-        )
+        loss = sum((parameter * gradient).sum() for (_, parameter), gradient in zip(parameters, gradients, strict=True))
         loss.backward()
         optimizer.step()
 

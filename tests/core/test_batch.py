@@ -1,4 +1,4 @@
-"""The native batch gives the bytes, residuals and sums of the stagewise one, for every triple and any number of threads."""
+"""The native batch gives the bytes, residuals and sums of the stagewise one: every triple, any number of threads."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def test_native_equals_stagewise(text: str, threads: int) -> None:
         for batch in batches:
             outputs = [np.full(spec.numel, 7, spec.value_dtype) for spec in SPECS]
             readers = [ByteReader(body + bytes(rank), f"rank {rank}") for rank, (body, _) in enumerate(bodies[0])]
-            decoded = batch.decode(readers, SPECS, outputs, [draws(rank, step) for rank in range(2)], 1 / 3)
+            decoded = batch.decode(
+                readers, SPECS, outputs, lambda rank, place, step=step: draws(rank, step)[place], 1 / 3
+            )
             assert [one.finite for one in decoded] == [True, True, step != 1, True]
             sums.append(outputs)
         for left, right in zip(*sums, strict=True):
@@ -89,7 +91,9 @@ def test_an_output_that_is_none_is_skipped() -> None:
             one.frame for one in batch.encode(list(map(EncodeJob, gradients(0, 0), SPECS, slots_of(), draws(0, 0))))
         )
         outputs = [None, None, np.ones(SPECS[2].numel), None]
-        decoded = batch.decode([ByteReader(body, "rank 0")], SPECS, outputs, [draws(0, 0)], 1.0)
+        decoded = batch.decode(
+            [ByteReader(body, "rank 0")], SPECS, outputs, lambda rank, place: draws(0, 0)[place], 1.0
+        )
         assert all(one.finite for one in decoded)
         assert 0 < np.count_nonzero(outputs[2]) < SPECS[2].numel
 
@@ -106,7 +110,9 @@ def test_damaged_bytes_are_named_with_tensor() -> None:
 
     def decode(damaged: bytes) -> None:
         outputs = [np.zeros(spec.numel, spec.value_dtype) for spec in SPECS]
-        batch.decode([ByteReader(damaged, "bucket 4, rank 0")], SPECS, outputs, [draws(0, 0)], 1.0)
+        batch.decode(
+            [ByteReader(damaged, "bucket 4, rank 0")], SPECS, outputs, lambda rank, place: draws(0, 0)[place], 1.0
+        )
 
     decode(body)
     for length in range(len(body)):

@@ -12,7 +12,7 @@ from horovod.common.exceptions import HorovodInternalError
 from hvd_deepreduce.errors import CollectiveTimeoutError, RemoteRankError
 
 _SHORTEST_SLEEP_S = 20e-6
-_LONGEST_SLEEP_S = 1e-3
+_LONGEST_SLEEP_S = 2e-4
 _CAUSES = "another rank is slow, has stopped, or has another name= or process_set=, or no DeepReduce at all"
 
 

@@ -110,7 +110,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
 
         Waits for no other rank, but at the very first call, which compares settings.
         """
-        if isinstance(tensor, torch.nn.Parameter):
+        if tensor.requires_grad:
             self._refuse_adasum(tensor)
         if tensor.numel() < self._min_numel or arrays.dtype_name(tensor) is None:
             return tensor, None
@@ -150,7 +150,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         with self._lock:
             return self._session.statistics.as_table()
 
-    def _refuse_adasum(self, parameter: torch.nn.Parameter) -> NoReturn:
+    def _refuse_adasum(self, parameter: torch.Tensor) -> NoReturn:
         """Horovod's Adasum optimizer reduces changes of parameters, and does so on all ranks alike."""
         with self._lock:
             self._session.leave(

@@ -1,0 +1,1 @@
+"""What every registered stage must pass; see README.md in this folder."""

@@ -1,0 +1,30 @@
+"""The registered stages that the checks run over."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from hvd_deepreduce.contracts import Stage
+from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, SPARSIFIERS, VALUE_CODECS
+
+# Settings worth a run of their own, beside the defaults that every stage has.
+_MORE: Mapping[str, list[dict[str, Any]]] = {
+    "topk": [{"density": 0.25}, {"density": 1.0}],
+    "threshold": [{"value": 0.0}, {"value": 0.5}],
+    "qsgd": [{"bits": 2, "bucket": 3}, {"bits": 16, "bucket": 2**20}, {"bits": 5, "bucket": 1}],
+}
+
+
+def _stages(table: Mapping[str, type[Stage]]) -> list[Any]:
+    return [
+        pytest.param(stage := cls(**settings), id=repr(stage))
+        for name, cls in table.items()
+        for settings in [{}, *_MORE.get(name, [])]
+    ]
+
+
+SPARSIFIER_SUBJECTS = _stages(SPARSIFIERS)
+INDEX_SUBJECTS = _stages(INDEX_CODECS)
+VALUE_SUBJECTS = _stages(VALUE_CODECS)
+MEMORY_SUBJECTS = _stages(MEMORIES)

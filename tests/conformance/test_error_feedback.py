@@ -1,0 +1,69 @@
+"""13: for every triple and memory, what the receivers decode and what is kept back make up what was to be sent."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from conformance import inputs
+from conformance.subjects import INDEX_SUBJECTS, MEMORY_SUBJECTS, SPARSIFIER_SUBJECTS, VALUE_SUBJECTS
+from hvd_deepreduce.pipeline import Pipeline
+from hvd_deepreduce.randomness import Draw
+from hvd_deepreduce.settings import Settings
+from hvd_deepreduce.sparse import DTYPES, TensorSpec
+from hvd_deepreduce.wire.reader import ByteReader
+
+STEPS = 4
+
+
+def as_dtype(array, dtype):
+    """Values that a gradient of `dtype` can hold, in the dtype the stages compute in."""
+    if dtype == "bfloat16":
+        return (array.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32)
+    return array.astype(dtype).astype(np.float64 if dtype == "float64" else np.float32)
+
+
+def check_error_feedback(settings, dtype="float32", shape=(12, 25)):
+    """Sends a few gradients and receives them, residuals in between."""
+    pipeline = Pipeline(settings)
+    spec = TensorSpec("layer.weight", shape, dtype)
+    slots = pipeline.new_slots(spec)
+    exact = settings.index.exact and settings.value.exact
+    for step in range(STEPS):
+        draw = Draw(settings.seed, spec.name, step, rank=1)
+        gradient = as_dtype(inputs.gradient_values(np.dtype(np.float64), spec.numel, seed=step), dtype)
+        if step == 2:
+            gradient[:] = 0  # what is sent now comes from the residual alone
+        kept_gradient = gradient.copy()
+        compensated = sum((slot.copy() for slot in slots.values()), gradient.copy())
+        encoded = pipeline.encode(gradient, spec, slots, draw)
+        assert np.array_equal(gradient, kept_gradient), "the gradient was changed"
+        received = np.zeros(spec.numel, spec.value_dtype)
+        reader = ByteReader(encoded.frame, "test")
+        assert pipeline.add_into(received, pipeline.read(reader, spec), spec, draw, 1.0)
+        assert not reader.rest(), "bytes after the frame"
+        assert_kept_back(slots, compensated, received, exact)
+    return slots
+
+
+def assert_kept_back(slots, compensated, received, exact):
+    rest = compensated - received
+    for name, slot in slots.items():
+        assert np.array_equal(slot, rest), f"{name} is not what was left over"
+        if exact:
+            assert np.array_equal(received + slot, compensated), "sent + kept back is not the gradient"
+        else:
+            rounding = np.spacing(np.maximum(np.abs(slot), np.abs(compensated)))
+            assert (np.abs(received + slot - compensated) <= rounding).all(), "more than one rounding is lost"
+
+
+TRIPLES = [
+    pytest.param(*(stage.values[0] for stage in stages), id="+".join(stage.id for stage in stages))
+    for stages in itertools.product(SPARSIFIER_SUBJECTS, INDEX_SUBJECTS, VALUE_SUBJECTS, MEMORY_SUBJECTS)
+]
+
+
+@pytest.mark.parametrize(("sparsifier", "index", "value", "memory"), TRIPLES)
+def test_nothing_is_lost(sparsifier, index, value, memory):
+    for dtype in DTYPES:
+        check_error_feedback(Settings(sparsifier, index, value, memory, seed=5), dtype)

@@ -1,0 +1,15 @@
+"""What every suite shares: Hypothesis profiles, and plain asserts that explain themselves in helper modules too."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+pytest.register_assert_rewrite("conformance")
+
+# Derandomised by default, so that a run in CI is the run on a desk; HYPOTHESIS_PROFILE=search looks for new cases, and
+# for twenty times as long (conformance/inputs.py).
+_common = {"deadline": None, "database": None, "report_multiple_bugs": False, "print_blob": True}
+settings.register_profile("ci", derandomize=True, suppress_health_check=[HealthCheck.too_slow], **_common)
+settings.register_profile("search", max_examples=2000, suppress_health_check=[HealthCheck.too_slow], **_common)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -1,0 +1,1 @@
+"""Frozen byte vectors; see README.md in this folder."""
