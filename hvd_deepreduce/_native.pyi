@@ -15,7 +15,10 @@ from hvd_deepreduce.sparse import Positions, Values
 
 def all_finite(values: Values) -> bool: ...
 def compensate(residual: Values, gradient: Values) -> bool:
-    """residual += gradient; False, and residual untouched, if any sum (or term) is not finite."""
+    """residual += gradient; False, and residual untouched, if any sum (or term) is not finite.
+
+    Only a residual that was not finite to begin with may come back changed, by rounding.
+    """
 
 def subtract_at(dense: Values, positions: Positions, values: Values) -> None:
     """dense[positions] -= values."""

@@ -1,5 +1,7 @@
 #include "dense.hpp"
 
+#include <limits>
+
 #include "magnitude.hpp"
 #include "positions.hpp"
 #include "streams.hpp"
@@ -43,15 +45,20 @@ bool all_finite(Span<const V> values) {
 
 template <typename V>
 bool compensate(Span<V> residual, Span<const V> gradient) {
-    // Two magnitudes below half the range can't add up to an infinity, and one stream at a time is read faster than
-    // two.
-    const bool small =
-        streams::exponents_below_infinity<V>(residual, 2) && streams::exponents_below_infinity(gradient, 2);
-    if (!small && !sums_finite<V>(residual, gradient)) {
+    // Terms below half a step of the largest number can't lift a finite residual over it. So one look at the gradient
+    // is enough, and the residual need not come from memory twice.
+    constexpr unsigned kTooSmallToOverflow = std::numeric_limits<V>::digits + 2;
+    if (!streams::exponents_below_infinity(gradient, kTooSmallToOverflow) && !sums_finite<V>(residual, gradient)) {
         return false;
     }
-    streams::add_into(residual, gradient);
-    return true;
+    const std::size_t added = streams::add_while_finite(residual, gradient);
+    if (added == residual.size) {
+        return true;
+    }
+    for (std::size_t i = 0; i < added; ++i) {
+        residual[i] -= gradient[i];
+    }
+    return false;
 }
 
 template <typename V, typename P>

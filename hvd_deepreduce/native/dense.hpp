@@ -9,7 +9,8 @@ namespace deepreduce {
 template <typename V>
 bool all_finite(Span<const V> values);
 
-/// residual += gradient; false, and residual untouched, if any sum is not finite. The sizes are equal.
+/// residual += gradient; false, and residual untouched, if any sum is not finite. The sizes are equal. Only a residual
+/// that was not finite to begin with may come back changed, by rounding.
 template <typename V>
 bool compensate(Span<V> residual, Span<const V> gradient);
 

@@ -11,9 +11,9 @@ namespace deepreduce::streams {
 template <typename V>
 bool exponents_below_infinity(Span<const V> values, unsigned margin);
 
-/// sums[i] += terms[i]
+/// sums[i] += terms[i], up to a block in which `sums` holds something not finite; returns how many were added.
 template <typename V>
-void add_into(Span<V> sums, Span<const V> terms);
+std::size_t add_while_finite(Span<V> sums, Span<const V> terms);
 
 /// How many magnitudes are `lowest` or more.
 template <typename V>

@@ -25,20 +25,21 @@ def value_dtype(spec: TensorSpec) -> torch.dtype:
     return _VALUE_DTYPES[spec.value_dtype.name]
 
 
-def to_values(gradient: torch.Tensor, dtype: torch.dtype) -> Values:
-    """The elements as a flat array in row-major order and a value dtype.
+def shares_memory(gradient: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether `to_values` is a view of the gradient, so that what is written there is written to the gradient."""
+    return gradient.dtype is dtype and gradient.is_cpu and gradient.is_contiguous()
 
-    Shares the gradient's memory where it can, so that what is written there is written to the gradient; see
-    `write_back`.
-    """
-    if gradient.dtype is dtype and gradient.device.type == "cpu" and gradient.is_contiguous():
-        values: Values = gradient.detach().numpy().reshape(-1)
+
+def to_values(gradient: torch.Tensor, dtype: torch.dtype) -> Values:
+    """The elements as a flat array in row-major order and a value dtype, of a gradient that requires none itself."""
+    if shares_memory(gradient, dtype):
+        values: Values = gradient.numpy().reshape(-1)
         return values
-    copied: Values = gradient.detach().to("cpu", dtype).reshape(-1).numpy()
+    copied: Values = gradient.to("cpu", dtype).reshape(-1).numpy()
     return copied
 
 
-def write_back(values: Values, gradient: torch.Tensor) -> None:
+def write_back(values: Values, gradient: torch.Tensor, dtype: torch.dtype) -> None:
     """Copies values, made by `to_values`, into the gradient's own storage, unless they lie there already."""
-    if values.ctypes.data != gradient.data_ptr() or not gradient.is_contiguous():
-        gradient.detach().copy_(torch.from_numpy(values).view(gradient.shape))
+    if not shares_memory(gradient, dtype):
+        gradient.copy_(torch.from_numpy(values).view(gradient.shape))

@@ -62,7 +62,8 @@ class Session:
         self._announcement: int | None = None
         self._begun = False
         self._failure: DeepReduceError | None = None
-        _sessions.append(weakref.ref(self))
+        self._reference = weakref.ref(self)
+        _sessions.append(self._reference)
 
     # --- the first call -----------------------------------------------------------------------------------------------
 
@@ -151,15 +152,15 @@ class Session:
     def _require_no_other(self) -> None:
         key = (self._process_set.process_set_id, self.name)
         reference = _active.get(key)
-        other = reference() if reference is not None else None
-        if other is self:
+        if reference is self._reference:
             return
+        other = reference() if reference is not None else None
         if other is not None and (other._handles or any(bucket.waiting_to_be_sent for bucket in other._buckets)):
             raise DeepReduceError(
                 f"two DeepReduce objects of the name {self.name!r} have gradients under way: "
                 "give each a name of its own (name=...)"
             )
-        _active[key] = weakref.ref(self)
+        _active[key] = self._reference
 
     # --- in -----------------------------------------------------------------------------------------------------------
 
@@ -199,7 +200,7 @@ class Session:
         self._factors[bucket.number] = factor
         for state, one in zip(states, decoded, strict=True):
             if state.gradient is not None and state.values is not None:
-                arrays.write_back(state.values, state.gradient)
+                arrays.write_back(state.values, state.gradient, state.value_dtype)
                 state.gradient = state.values = None
                 state.statistics.decode_ms += one.milliseconds
         self.statistics.steps = max(self.statistics.steps, bucket.steps_done)

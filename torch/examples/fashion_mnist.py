@@ -1,0 +1,136 @@
+"""Trains a small residual net on Fashion-MNIST under stock Horovod, with the compression of your choice.
+
+    horovodrun -np 2 python torch/examples/fashion_mnist.py --compression "topk(density=0.01)+rice+qsgd(bits=7)"
+
+What DeepReduce adds to it: an import, the object from `make_compression`, and the argument `compression=`.
+"""
+
+import argparse
+import math
+from itertools import islice
+from typing import Any
+
+import horovod.torch as hvd
+import image_data
+import torch
+from job_result import JobResult, Volume, result_table
+from progress import terminal_watched, training_progress
+from residual_net import ResidualNet
+from rich.console import Console
+from sharded import accuracy_on_test_images, endless_batches, replicas_identical
+from step_clock import StepClock, TimedCast
+from torch import nn
+from torch.nn.functional import cross_entropy
+from train_options import parse_options
+
+from hvd_deepreduce.errors import InvalidSettingError
+from hvd_deepreduce.torch import DeepReduce
+
+
+def make_compression(wanted: str, model: nn.Module, seed: int) -> Any:
+    """What goes to `hvd.DistributedOptimizer` as `compression=`."""
+    if wanted == "dense":
+        return hvd.Compression.none
+    if wanted == "fp16":
+        return TimedCast(hvd.Compression.fp16)
+    return DeepReduce.from_string(model.named_parameters(), wanted, seed=seed)
+
+
+def train(options: argparse.Namespace) -> None:
+    """Trains, tests, and tells on rank 0 what it cost."""
+    hvd.init()
+    if hvd.size() == 1:
+        raise SystemExit("fashion_mnist: one process has nothing to exchange; start it with horovodrun -np 2")
+    torch.set_num_threads(1)
+    torch.manual_seed(options.seed)
+    images = image_data.load(options.data)
+    model = ResidualNet()
+    optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=options.momentum, nesterov=True)
+
+    compression = make_compression(options.compression, model, options.seed)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), compression=compression)
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate_factor(step, options.steps))
+    batches = islice(endless_batches(images, options.batch_size, options.seed), options.steps)
+    if hvd.rank() == 0:
+        print(f"{options.compression}: {images.name}, {options.steps} steps on {hvd.size()} ranks", flush=True)
+    clock = StepClock()
+    with training_progress(options.progress, options.compression, options.steps, hvd.rank() == 0) as show:
+        for step, (inputs, labels) in enumerate(batches, start=1):
+            optimizer.zero_grad()
+            loss = cross_entropy(model(inputs), labels)
+            loss.backward()
+            # `optimizer.step()` alone would do both; apart, the time spent on the exchange can be told.
+            with clock.synchronizing():
+                optimizer.synchronize()
+            with optimizer.skip_synchronize():
+                optimizer.step()
+            schedule.step()
+            show(step, loss.detach())
+    times = clock.stop(options.steps, compression)
+
+    result = JobResult(
+        compression=options.compression,
+        data=images.name,
+        ranks=hvd.size(),
+        steps=options.steps,
+        batch_size=options.batch_size,
+        seed=options.seed,
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        accuracy=accuracy_on_test_images(model, images),
+        replicas_identical=replicas_identical(model),
+        volume=volume_per_step(options.compression, compression, model),
+        times=times,
+    )
+    if hvd.rank() == 0:
+        tell(result, compression)
+        if options.json:
+            options.json.write_text(result.to_json())
+    if not result.replicas_identical:
+        raise SystemExit("fashion_mnist: the ranks ended with different parameters")
+
+
+def learning_rate_factor(step: int, steps: int) -> float:
+    """Linear warm-up over the first tenth of the steps, then half a cosine down to zero."""
+    warm_up = max(1, steps // 10)
+    if step < warm_up:
+        return (step + 1) / warm_up
+    return 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1, steps - warm_up)))
+
+
+def volume_per_step(wanted: str, compression: Any, model: nn.Module) -> Volume:
+    """Bytes that this rank handed to Horovod."""
+    dense = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    if not isinstance(compression, DeepReduce):
+        sent = dense / 2 if wanted == "fp16" else dense
+        return Volume(sent_bytes=sent, dense_bytes=dense, compressed_sent_bytes=sent, compressed_dense_bytes=dense)
+    stats = compression.stats()
+    sent = stats["total"]["sent_bytes"] / stats["steps"]
+    return Volume(
+        sent_bytes=sent + stats["pass_through"]["dense_bytes"],
+        dense_bytes=dense,
+        compressed_sent_bytes=sent,
+        compressed_dense_bytes=stats["total"]["dense_bytes"] / stats["steps"],
+    )
+
+
+def tell(result: JobResult, compression: Any) -> None:
+    """Prints the result and, if there is one, DeepReduce's own report."""
+    console = (
+        Console(highlight=False)
+        if terminal_watched()
+        else Console(width=120, highlight=False, no_color=True, force_terminal=False)
+    )
+    console.print(result_table([result]))
+    console.print(f"parameters identical on all ranks: {'yes' if result.replicas_identical else 'NO'}")
+    if isinstance(compression, DeepReduce):
+        print(compression.report())
+
+
+if __name__ == "__main__":
+    try:
+        train(parse_options(__doc__.partition("\n")[0]))
+    except (image_data.DataError, InvalidSettingError) as problem:
+        raise SystemExit(f"fashion_mnist: {problem}") from None

@@ -1,0 +1,130 @@
+"""What one training job found: kept as JSON, shown as a table."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+
+@dataclass(frozen=True)
+class Volume:
+    """Bytes that one rank hands to Horovod per step: gradients to allreduce, frames with all headers to allgather."""
+
+    sent_bytes: float
+    dense_bytes: float
+    compressed_sent_bytes: float
+    """Of the tensors that are compressed; small ones pass as they are."""
+    compressed_dense_bytes: float
+
+    @property
+    def relative(self) -> float:
+        """Sent / dense bytes, of all tensors."""
+        return self.sent_bytes / self.dense_bytes
+
+    @property
+    def relative_of_compressed(self) -> float:
+        """Sent / dense bytes, of the compressed tensors alone."""
+        return self.compressed_sent_bytes / self.compressed_dense_bytes
+
+
+@dataclass(frozen=True)
+class Times:
+    """Mean milliseconds per step on rank 0; see `step_clock.StepClock`."""
+
+    compute_ms: float
+    coding_ms: float
+    communication_ms: float
+
+    @property
+    def step_ms(self) -> float:
+        """All three."""
+        return self.compute_ms + self.coding_ms + self.communication_ms
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """See the module."""
+
+    compression: str
+    data: str
+    ranks: int
+    steps: int
+    batch_size: int
+    seed: int
+    parameters: int
+    accuracy: float
+    replicas_identical: bool
+    volume: Volume
+    times: Times
+
+    def to_json(self) -> str:
+        """The fields, and what follows from them."""
+        content: dict[str, Any] = dataclasses.asdict(self)
+        content["volume"] |= {
+            "relative": self.volume.relative,
+            "relative_of_compressed": self.volume.relative_of_compressed,
+        }
+        content["times"]["step_ms"] = self.times.step_ms
+        return json.dumps(content, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "JobResult":
+        """The inverse of `to_json`."""
+        content = json.loads(text)
+        return cls(**content | {"volume": _only(Volume, content["volume"]), "times": _only(Times, content["times"])})
+
+
+def _only(kind: type, content: dict[str, Any]) -> Any:
+    return kind(**{field.name: content[field.name] for field in dataclasses.fields(kind)})
+
+
+def result_table(results: Sequence[JobResult]) -> Table:
+    """One row per job."""
+    first = results[0]
+    table = Table(
+        title=Text(f"{first.data}: {first.parameters:,} parameters, {first.ranks} ranks, {first.steps:,} steps"),
+        caption=(
+            "Bytes handed to Horovod per rank and step, all headers included; volume: of them to the dense bytes, "
+            "for the compressed tensors and for all; times: milliseconds per step on rank 0, in all and split."
+        ),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=True,
+        pad_edge=False,
+    )
+    table.add_column("compression", overflow="fold", min_width=9)
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for result in results:
+        table.add_row(*result_cells(result))
+    return table
+
+
+_HEADINGS = (
+    "test\naccuracy",
+    "bytes\nsent",
+    "volume,\ncom-\npressed",
+    "volume,\nall",
+    "ms /\nstep",
+    "com-\npute",
+    "coding",
+    "commu-\nnica-\ntion",
+)
+
+
+def result_cells(result: JobResult) -> list[str]:
+    """One job as text, in the order of the table's columns."""
+    volume, times = result.volume, result.times
+    return [
+        result.compression,
+        f"{100 * result.accuracy:.2f} %",
+        f"{volume.sent_bytes:,.0f}",
+        f"{volume.relative_of_compressed:.5f}",
+        f"{volume.relative:.5f}",
+        *(f"{ms:.1f}" for ms in (times.step_ms, times.compute_ms, times.coding_ms, times.communication_ms)),
+    ]
