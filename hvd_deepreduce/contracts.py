@@ -45,6 +45,10 @@ class Memory(Stage):
     def update(self, compensated: Values, slots: Mapping[str, Values], sent: SparseGradient) -> None:
         """Takes note of what the receivers decode, so that slots hold the rest: compensated = sent + kept back."""
 
+    @abstractmethod
+    def restore(self, slots: Mapping[str, Values], sent: SparseGradient) -> None:
+        """Takes back what `update` counted as sent, when the step it was sent in came to nothing."""
+
 
 class Sparsifier(Stage):
     """Chooses which elements to keep."""

@@ -41,5 +41,9 @@ class RemoteRankError(DeepReduceError):
     """Another rank failed; the message holds its rank and its own words."""
 
 
+class StateMismatchError(DeepReduceError, ValueError):
+    """A saved state is of another rank, model or setting; the message says which."""
+
+
 class CollectiveTimeoutError(DeepReduceError, TimeoutError):
     """Another rank did not take part in a collective within the time limit."""

@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 from hvd_deepreduce.batch import Batch, DecodedGradient, EncodeJob
 from hvd_deepreduce.errors import DeepReduceError
-from hvd_deepreduce.pipeline import EncodedGradient
+from hvd_deepreduce.pipeline import EncodedGradient, Pipeline
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import TensorSpec, Values
@@ -108,6 +108,19 @@ class Bucket:
         self._jobs = {}
         self._phase = _Phase.SENT
         return self._header().error(message)
+
+    def take_back(self, slots: Sequence[Mapping[str, Values]]) -> None:
+        """Gives back to the members' slots what this rank sent in the step just decoded; once."""
+        pipeline = Pipeline(self._settings)
+        for member, encoded in self.encoded.items():
+            pipeline.restore(encoded.frame, self.specs[member], slots[member], self._draw(self.rank, member))
+        self.encoded = {}
+
+    def resume(self, steps_done: int) -> None:
+        """Makes the next step the one after so many."""
+        self.step = steps_done
+        self._phase = _Phase.FILLING
+        self.encoded = {}
 
     def decode(self, gathered: bytes, outputs: Sequence[Values | None], factor: float) -> list[DecodedGradient]:
         """Overwrites each member's output from all ranks' bundles; raises what `split_bundles` and `Batch` raise."""

@@ -117,6 +117,12 @@ class Pipeline:
         support = index.decode(frame.index_payload, frame.kept, spec.view, draw)
         return SparseGradient(support, value.decode(frame.value_payload, support, spec.value_dtype, draw))
 
+    def restore(self, frame: bytes, spec: TensorSpec, slots: Mapping[str, Values], draw: Draw) -> None:
+        """Gives back to the slots what this rank sent in a frame."""
+        read = self.read(ByteReader(frame, "own frame"), spec)
+        if isinstance(read, Frame):
+            self.settings.memory.restore(slots, self.decode(read, spec, draw))
+
     def add_into(self, dense: Values, frame: Frame | Special, spec: TensorSpec, draw: Draw, factor: float) -> bool:
         """dense += factor x what the frame holds; False, with `dense` untouched, for a gradient that was not finite.
 

@@ -23,3 +23,6 @@ class NoMemory(Memory):
 
     def update(self, compensated: Values, slots: Mapping[str, Values], sent: SparseGradient) -> None:
         pass
+
+    def restore(self, slots: Mapping[str, Values], sent: SparseGradient) -> None:
+        pass

@@ -32,3 +32,7 @@ class Residual(Memory):
     def update(self, compensated: Values, slots: Mapping[str, Values], sent: SparseGradient) -> None:
         in_order = sent.by_position()
         _native.subtract_at(slots["residual"], in_order.support.positions, in_order.values)
+
+    def restore(self, slots: Mapping[str, Values], sent: SparseGradient) -> None:
+        in_order = sent.by_position()
+        _native.scatter_add(slots["residual"], in_order.support.positions, in_order.values, 1.0)

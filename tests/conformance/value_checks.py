@@ -132,7 +132,7 @@ def random_as_declared(codec: ValueCodec) -> None:
     values = inputs.gradient_values(VALUE_DTYPES[0], 500)
     payload = encode(codec, values)
     for change in ({"seed": 99}, {"tensor": "other"}, {"step": 99}, {"rank": 99}):
-        other = codec.encode(values, support_for(values), dataclasses.replace(DRAW, **change))
+        other = codec.encode(values, support_for(values), DRAW._replace(**change))
         assert other != payload, f"declared stochastic, yet {change} makes no difference"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from wings.launch import run_job
 
@@ -72,3 +74,12 @@ def test_a_fault_ends_the_job_within_seconds(fault: str, parts: list[str], backe
     for rank in range(2):
         for part in parts:
             assert part.format(rank=rank) in job.of_rank(rank), job.output
+
+
+@pytest.mark.parametrize("backend", ["gloo", "mpi"])
+def test_training_goes_on_from_a_state_dict_bit_for_bit(backend: str, tmp_path: Path) -> None:
+    for parts in (["first"], ["second", "scaled", "rolled_back"]):
+        job = run_job("checkpoint.py", str(tmp_path), *parts, ranks=2, backend=backend)
+        assert job.code == 0, job.output
+        for rank in range(2):
+            assert "CHECKPOINT ok" in job.of_rank(rank), job.output

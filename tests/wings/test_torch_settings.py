@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import torch
 from horovod.torch.compression import Compressor
 
 from hvd_deepreduce import Rice, TopK
-from hvd_deepreduce.errors import InvalidSettingError
+from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError
 from hvd_deepreduce.torch import DeepReduce
 
 
@@ -103,3 +104,17 @@ def test_a_missing_framework_is_named(missing: str, message: str) -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/", check=False)
     assert run.returncode == 1
     assert message in run.stderr
+
+
+def test_pickling_carries_settings_only(model: torch.nn.Module) -> None:
+    compression = DeepReduce(
+        model.named_parameters(), "topk(density=0.03)", "bitmap", "fp16", name="n", seed=7, min_numel=9, threads=2
+    )
+    copy = pickle.loads(pickle.dumps(compression))
+    assert copy.settings == compression.settings
+    with pytest.raises(DeepReduceError, match=r"no model yet: call attach\(model.named_parameters\(\)\)"):
+        copy.stats()
+    copy.attach(model.named_parameters())
+    assert copy.stats()["pass_through"] == compression.stats()["pass_through"]
+    with pytest.raises(InvalidSettingError, match="has a model already"):
+        copy.attach(model.named_parameters())

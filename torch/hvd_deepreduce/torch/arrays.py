@@ -25,21 +25,23 @@ def value_dtype(spec: TensorSpec) -> torch.dtype:
     return _VALUE_DTYPES[spec.value_dtype.name]
 
 
-def shares_memory(gradient: torch.Tensor, dtype: torch.dtype) -> bool:
+def shares_memory(gradient: torch.Tensor, dtype: torch.dtype, scale: float) -> bool:
     """Whether `to_values` is a view of the gradient, so that what is written there is written to the gradient."""
-    return gradient.dtype is dtype and gradient.is_cpu and gradient.is_contiguous()
+    return scale == 1 and gradient.dtype is dtype and gradient.is_cpu and gradient.is_contiguous()
 
 
-def to_values(gradient: torch.Tensor, dtype: torch.dtype) -> Values:
-    """The elements as a flat array in row-major order and a value dtype, of a gradient that requires none itself."""
-    if shares_memory(gradient, dtype):
+def to_values(gradient: torch.Tensor, dtype: torch.dtype, scale: float) -> Values:
+    """gradient / scale as a flat array in row-major order and a value dtype; the gradient requires none itself."""
+    if shares_memory(gradient, dtype, scale):
         values: Values = gradient.numpy().reshape(-1)
         return values
-    copied: Values = gradient.to("cpu", dtype).reshape(-1).numpy()
+    flat = gradient.to("cpu", dtype).reshape(-1)
+    copied: Values = (flat if scale == 1 else flat / scale).numpy()
     return copied
 
 
-def write_back(values: Values, gradient: torch.Tensor, dtype: torch.dtype) -> None:
-    """Copies values, made by `to_values`, into the gradient's own storage, unless they lie there already."""
-    if not shares_memory(gradient, dtype):
-        gradient.copy_(torch.from_numpy(values).view(gradient.shape))
+def write_back(values: Values, gradient: torch.Tensor, dtype: torch.dtype, scale: float) -> None:
+    """Copies values x scale into the gradient's own storage, unless they lie there already; see `to_values`."""
+    if not shares_memory(gradient, dtype, scale):
+        flat = torch.from_numpy(values)
+        gradient.copy_((flat if scale == 1 else flat * scale).view(gradient.shape))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 import horovod.torch as hvd
@@ -12,9 +12,9 @@ from horovod.torch.compression import Compressor
 
 from hvd_deepreduce.checks import require_integer, require_number
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, ValueCodec
-from hvd_deepreduce.errors import InvalidSettingError, UnknownGradientError, UnsupportedOperationError
+from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError, UnknownGradientError, UnsupportedOperationError
 from hvd_deepreduce.settings import DEFAULT_INDEX, DEFAULT_MEMORY, DEFAULT_SPARSIFIER, DEFAULT_VALUE, Settings
-from hvd_deepreduce.torch import arrays
+from hvd_deepreduce.torch import arrays, checkpoint
 from hvd_deepreduce.torch.parameters import NamedParameters
 from hvd_deepreduce.torch.session import Session
 from hvd_deepreduce.torch.tensors import TensorState
@@ -22,6 +22,9 @@ from hvd_deepreduce.torch.tensors import TensorState
 DEFAULT_MIN_NUMEL = 1024
 DEFAULT_BUCKET_BYTES = 16 * 2**20
 DEFAULT_TIMEOUT_S = 300.0
+
+
+NamedTensors = Iterable[tuple[str, torch.Tensor]]
 
 
 class _Context(NamedTuple):
@@ -47,6 +50,8 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         process_set: the optimizer's, if it has one.
         timeout: seconds to wait for the other ranks before an error.
         threads: how many threads code the tensors of a bucket; the bytes are the same for any number.
+        loss_scale: what the loss is multiplied by at the moment, `GradScaler.get_scale` for instance: residuals are
+            then kept unscaled. See also `rollback`.
 
     Each stage is text or the settings object it names, `topk(density=0.01)` or `TopK(density=0.01)`;
     `InvalidSettingError` lists what is allowed. Gradients may be float16, bfloat16, float32 or float64; residuals are
@@ -57,7 +62,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
 
     def __init__(
         self,
-        named_parameters: Iterable[tuple[str, torch.Tensor]],
+        named_parameters: NamedTensors | None = None,
         sparsifier: str | Sparsifier = DEFAULT_SPARSIFIER,
         index: str | IndexCodec = DEFAULT_INDEX,
         value: str | ValueCodec = DEFAULT_VALUE,
@@ -70,6 +75,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         process_set: Any = None,
         timeout: float = DEFAULT_TIMEOUT_S,
         threads: int = 1,
+        loss_scale: Callable[[], float] | None = None,
     ):
         require_integer("DeepReduce", "min_numel", min_numel, minimum=1, maximum=2**63 - 1)
         require_integer("DeepReduce", "bucket_bytes", bucket_bytes, minimum=1, maximum=2**63 - 1)
@@ -79,23 +85,46 @@ class DeepReduce(Compressor):  # type: ignore[misc]
             raise InvalidSettingError(f"DeepReduce: name={name!r}; needed is text that is not empty")
         self.settings = Settings.of(sparsifier, index, value, memory, seed)
         self._min_numel = min_numel
-        self._parameters = NamedParameters(named_parameters)
-        self._session = Session(
-            name,
-            self.settings,
-            self._parameters,
-            min_numel=min_numel,
-            bucket_bytes=bucket_bytes,
-            process_set=hvd.global_process_set if process_set is None else process_set,
-            timeout_s=timeout,
-            threads=threads,
-        )
+        self._options: dict[str, Any] = {
+            "name": name,
+            "min_numel": min_numel,
+            "bucket_bytes": bucket_bytes,
+            "timeout": timeout,
+            "threads": threads,
+        }
+        self._loss_scale = loss_scale
+        self._attached: tuple[NamedParameters, Session] | None = None
         # Autograd may run hooks on threads of its own.
         self._lock = threading.RLock()
+        if named_parameters is not None:
+            self.attach(named_parameters, process_set)
+
+    def attach(self, named_parameters: NamedTensors, process_set: Any = None) -> None:
+        """Gives a model to a compressor that has none: one that was unpickled, or made without `named_parameters`."""
+        if self._attached is not None:
+            raise InvalidSettingError(
+                "attach(): this DeepReduce has a model already; make another one for another model"
+            )
+        parameters = NamedParameters(named_parameters)
+        session = Session(
+            self._options["name"],
+            self.settings,
+            parameters,
+            min_numel=self._min_numel,
+            bucket_bytes=self._options["bucket_bytes"],
+            process_set=hvd.global_process_set if process_set is None else process_set,
+            timeout_s=self._options["timeout"],
+            threads=self._options["threads"],
+        )
+        self._attached = parameters, session
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles settings only: residuals are a rank's own (`state_dict`), the model is the caller's (`attach`)."""
+        return _from_settings, (self.settings.to_dict(), self._options)
 
     @classmethod
     def from_string(
-        cls, named_parameters: Iterable[tuple[str, torch.Tensor]], text: str, *, seed: int = 0, **options: Any
+        cls, named_parameters: NamedTensors | None, text: str, *, seed: int = 0, **options: Any
     ) -> DeepReduce:
         """From the one-string form, `topk(density=0.01)+rice+qsgd(bits=7)`; `options` are the constructor's other ones.
 
@@ -119,7 +148,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
             state = None
             try:
                 state = self._state_of(tensor)
-                self._session.put(state, tensor)
+                self._session.put(state, tensor, self._scale())
             except Exception as error:  # the wing's edge: an error on one rank must reach all
                 self._session.fail(state.spec.name if state else None, error)
             return self._session.probe_tensor(), _Context(state, tensor)
@@ -150,6 +179,51 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         with self._lock:
             return self._session.statistics.as_table()
 
+    def state_dict(self) -> dict[str, Any]:
+        """This rank's residuals and step counters; call it between steps, and save one for each rank.
+
+        Training that goes on from it sends the very bytes it would have sent without the interruption.
+        """
+        with self._lock:
+            return checkpoint.save(self._session)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a `state_dict` of the same rank; every rank must load its own, saved after the same step.
+
+        Raises `StateMismatchError`, and changes nothing, for a state of another rank, model or setting.
+        """
+        with self._lock:
+            checkpoint.load(self._session, state)
+
+    def rollback(self) -> None:
+        """Takes the last step's sending back: for a step that the optimizer skipped, on every rank.
+
+        When one gradient overflows under loss scaling, the step is skipped for all tensors, and what the others had
+        sent would be lost; now it stays in their residuals. Call it between steps.
+        """
+        with self._lock:
+            self._session.take_back()
+
+    def _scale(self) -> float:
+        if self._loss_scale is None:
+            return 1.0
+        scale = float(self._loss_scale())
+        require_number("DeepReduce", "loss_scale()", scale, minimum=2.0**-126)
+        return scale
+
+    @property
+    def _parameters(self) -> NamedParameters:
+        return self._require_attached()[0]
+
+    @property
+    def _session(self) -> Session:
+        return self._require_attached()[1]
+
+    def _require_attached(self) -> tuple[NamedParameters, Session]:
+        if self._attached is None:
+            raise DeepReduceError("this DeepReduce has no model yet: call attach(model.named_parameters())")
+        return self._attached
+
     def _refuse_adasum(self, parameter: torch.Tensor) -> NoReturn:
         """Horovod's Adasum optimizer reduces changes of parameters, and does so on all ranks alike."""
         with self._lock:
@@ -168,3 +242,8 @@ class DeepReduce(Compressor):  # type: ignore[misc]
                 "named parameters: give DeepReduce the same named_parameters as the optimizer"
             )
         return self._session.tensors.at(place)
+
+
+def _from_settings(settings: dict[str, Any], options: dict[str, Any]) -> DeepReduce:
+    """Unpickles."""
+    return DeepReduce(None, **settings, **options)

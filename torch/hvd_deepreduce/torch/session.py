@@ -72,7 +72,7 @@ class Session:
         if self._begun:
             return
         if not hvd.is_initialized():
-            raise DeepReduceError("hvd.init() must be called before the first backward pass")
+            raise DeepReduceError("hvd.init() must be called first")
         for session in _living_sessions():
             if session._process_set is self._process_set and session._announcement is None and not session._begun:
                 session._announce()
@@ -84,12 +84,20 @@ class Session:
             agreement.compare(gathered, size)
         except DeepReduceError as error:
             self.leave(error)
-        self._probe = Probe(self._process_set.rank(), size)
+        self.prepare()
+        self._begun = True
+
+    def prepare(self) -> None:
+        """Allocates what lasts from step to step, once; needs `hvd.init()` and no other rank."""
+        if self._buckets or not self.tensors.plan:
+            return
+        if not hvd.is_initialized():
+            raise DeepReduceError("hvd.init() must be called first")
+        self._probe = Probe(self._process_set.rank(), self._process_set.size())
         self.tensors.allocate(self.statistics.tensors)
         for number, members in enumerate(self.tensors.plan):
             specs = [self.tensors.specs[index] for index in members]
-            self._buckets.append(Bucket(number, specs, self._settings, self._batch, self._probe.rank, size))
-        self._begun = True
+            self._buckets.append(Bucket(number, specs, self._settings, self._batch, self._probe.rank, self._probe.size))
 
     def _announce(self) -> None:
         statement = agreement.statement(
@@ -109,13 +117,13 @@ class Session:
             self._probes = list(torch.tensor([self._probe.values()] * _PROBES_AT_ONCE).unbind())
         return self._probes.pop()
 
-    def put(self, state: TensorState, gradient: torch.Tensor) -> None:
-        """Takes a gradient, and sends its bucket when it was the last one missing."""
+    def put(self, state: TensorState, gradient: torch.Tensor, scale: float) -> None:
+        """Takes a gradient that is `scale` times too large, and sends its bucket when it was the last one missing."""
         self._require_no_other()
         bucket = self._buckets[state.bucket]
-        values = arrays.to_values(gradient, state.value_dtype)
+        values = arrays.to_values(gradient, state.value_dtype, scale)
         bucket.put(state.member, values, state.slots)
-        state.gradient, state.values = gradient, values
+        state.gradient, state.values, state.scale = gradient, values, scale
         if bucket.full:
             self._send(bucket)
 
@@ -200,10 +208,39 @@ class Session:
         self._factors[bucket.number] = factor
         for state, one in zip(states, decoded, strict=True):
             if state.gradient is not None and state.values is not None:
-                arrays.write_back(state.values, state.gradient, state.value_dtype)
+                arrays.write_back(state.values, state.gradient, state.value_dtype, state.scale)
                 state.gradient = state.values = None
                 state.statistics.decode_ms += one.milliseconds
         self.statistics.steps = max(self.statistics.steps, bucket.steps_done)
+
+    def take_back(self) -> None:
+        """Gives back to the residuals what this rank sent in the last step."""
+        self.require_rest("rollback()")
+        for bucket in self._buckets:
+            bucket.take_back([state.slots for state in self.tensors.members(bucket.number)])
+
+    # --- between steps ------------------------------------------------------------------------------------------------
+
+    def require_rest(self, caller: str) -> None:
+        """Raises while gradients are under way."""
+        if self._handles or any(bucket.waiting_to_be_sent for bucket in self._buckets):
+            raise DeepReduceError(f"{caller}: gradients are under way; call it after optimizer.step() or synchronize()")
+
+    def identity(self) -> dict[str, Any]:
+        """What a saved state must have in common with the session it is loaded into."""
+        return {
+            "name": self.name,
+            "settings": str(self._settings),
+            "seed": self._settings.seed,
+            "rank": self._probe.rank,
+            "size": self._probe.size,
+            **self._shaping,
+            "tensors": [[spec.name, list(spec.shape), spec.dtype] for spec in self.tensors.specs],
+        }
+
+    @property
+    def buckets(self) -> list[Bucket]:
+        return self._buckets
 
     # --- errors -------------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,8 @@ class TensorState:
     gradient: torch.Tensor | None = field(default=None, repr=False)
     """The gradient under way: what `compress` was given, to be overwritten in place."""
     values: Values | None = field(default=None, repr=False)
-    """Its elements; they share its memory where they can."""
+    """Its elements without the loss scale; they share its memory where they can."""
+    scale: float = 1.0
 
 
 class TensorTable:
