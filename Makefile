@@ -5,7 +5,7 @@ SOURCES := hvd_deepreduce tf/hvd_deepreduce torch/hvd_deepreduce
 CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-long lint format bench golden wheel clean
+.PHONY: help env demo test lint format bench golden wheel clean
 
 help: ## List the verbs.
 	@echo "hvd_deepreduce: gradient compression for stock Horovod"
@@ -19,9 +19,6 @@ demo: env ## Train Fashion-MNIST on two ranks: dense, fp16, density 1 % and 0.1 
 
 test: env ## Run the tests.
 	@$(BIN)/python -m pytest
-
-test-long: env ## Run the tests that take long, too.
-	@$(BIN)/python -m pytest -m "long or not long"
 
 lint: env ## Check style and types: ruff, mypy --strict, clang-format.
 	$(BIN)/ruff check .

@@ -24,12 +24,14 @@ while [ $# -gt 0 ]; do
   esac
 done
 
+venv=$(realpath -m -- "$venv")
 cache=${HVD_DEEPREDUCE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hvd_deepreduce}
 horovod_version=0.28.1
 log_folder=$venv/setup-logs
 step_number=0
 step_count=6
 temporary_log=
+running=
 
 say() { printf '%s\n' "$*"; }
 fail() { # message, what to do
@@ -37,7 +39,13 @@ fail() { # message, what to do
   exit 1
 }
 trap 'rm -f "$temporary_log"' EXIT
-trap 'printf "\nsetup: interrupted; run it again and it goes on from here\n" >&2; exit 130' INT TERM
+interrupted() {
+  # What runs is a process group of its own, which the terminal's Ctrl-C does not reach.
+  [ -z "$running" ] || { kill -TERM -- "-$running" && wait "$running"; } 2>/dev/null || true
+  printf '\nsetup: interrupted; run it again and it goes on from here\n' >&2
+  exit 130
+}
+trap interrupted INT TERM
 
 step() { step_number=$((step_number + 1)); printf '[%d/%d] %s' "$step_number" "$step_count" "$1"; }
 done_already() { say " ... already there"; }
@@ -48,8 +56,11 @@ logged() { # log name, advice, command...
   shift 2
   if [ -d "$venv" ]; then mkdir -p "$log_folder"; log=$log_folder/$name.log; else log=$(mktemp); temporary_log=$log; fi
   start=$SECONDS
+  set -m
   "$@" >"$log" 2>&1 </dev/null &
   pid=$!
+  running=$pid
+  set +m
   while kill -0 "$pid" 2>/dev/null; do
     sleep 1
     local elapsed=$((SECONDS - start))
@@ -61,6 +72,7 @@ logged() { # log name, advice, command...
     fi
   done
   wait "$pid" || status=$?
+  running=
   if [ "$status" -ne 0 ]; then
     printf '\n--- the last lines of %s:\n' "$log" >&2
     tail -n 25 "$log" >&2
@@ -126,9 +138,12 @@ fi
 step "virtual environment $venv"
 python=$(find_python)
 [ -n "$python" ] || fail "no Python 3.11 found" "install python3.11, or set PYTHON to one"
-if [ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+if [ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip --version 2>/dev/null | grep -q 'python 3\.11'; then
   done_already
 else
+  if [ -n "$(ls -A "$venv" 2>/dev/null)" ] && [ ! -e "$venv/pyvenv.cfg" ]; then
+    fail "$venv is not empty and is no virtual environment" "give another folder with --venv, or empty it yourself"
+  fi
   "$python" -m venv --clear "$venv" || fail "python -m venv failed" "is python3.11-venv installed?"
   say " ... made with $("$python" --version)"
 fi
@@ -181,6 +196,9 @@ step "Horovod $horovod_version"
 if is_done horovod "$key"; then
   done_already
 else
+  mkdir -p "$wheels"
+  exec 9>"$wheels/lock"
+  flock -n 9 || { printf ' ... waiting for another set-up that builds it'; flock 9; }
   if ! ls "$wheels"/horovod-*.whl >/dev/null 2>&1; then
     rm -rf "$wheels"/building.*
     printf ': building it for PyTorch %s and TensorFlow %s, about 8 minutes once' "$torch_version" "$tensorflow_version"
@@ -191,6 +209,7 @@ else
     "$py" -m pip install --progress-bar off --no-deps --force-reinstall "$wheels"/horovod-*.whl
   "$py" -c 'import horovod.torch, horovod.tensorflow' 2>"$log_folder/horovod-import.log" >&2 ||
     fail "Horovod was built but cannot be imported; see $log_folder/horovod-import.log" "remove $wheels and run this again"
+  exec 9>&-
   mark_done horovod "$key"
 fi
 

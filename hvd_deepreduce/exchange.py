@@ -18,6 +18,9 @@ from hvd_deepreduce.sparse import TensorSpec, Values
 from hvd_deepreduce.wire.bundle import BundleHeader, split_bundles
 from hvd_deepreduce.wire.frame import EMPTY_FRAME
 
+# MPI counts the bytes of a gather in a signed 32-bit integer.
+_LARGEST_GATHER = 2**31
+
 
 class _Phase(Enum):
     FILLING = auto()
@@ -101,11 +104,17 @@ class Bucket:
         )
         bundle = self._header().frames(b"".join(frames), self._previous_length)
         self._previous_length = len(bundle)
+        if len(bundle) * self.size >= _LARGEST_GATHER:
+            raise DeepReduceError(
+                f"bucket {self.number}: {self.size} bundles of about {len(bundle)} bytes; a gather holds less than "
+                f"{_LARGEST_GATHER}: choose a lower density or smaller bucket_bytes"
+            )
         return bundle
 
     def error_bundle(self, message: str) -> bytes:
         """Goes in the place of the frames when this rank can't go on."""
         self._jobs = {}
+        self.encoded = {}
         self._phase = _Phase.SENT
         return self._header().error(message)
 

@@ -148,6 +148,8 @@ def _parse_stage(
     wrong = InvalidSettingError(
         f"{kind}: {text!r} is not of the form name(setting=value, ...); allowed are {_forms(table)}"
     )
+    if not text.isascii() or "#" in text:
+        raise wrong
     try:
         call = ast.parse(text.strip(), mode="eval").body
         if isinstance(call, ast.Name):

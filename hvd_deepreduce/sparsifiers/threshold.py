@@ -22,7 +22,9 @@ class Threshold(Sparsifier):
 
     def __post_init__(self) -> None:
         require_number("threshold", "value", self.value, minimum=0.0)
-        object.__setattr__(self, "value", float(self.value))  # equal settings are spelled, and fingerprinted, alike
+        object.__setattr__(
+            self, "value", float(self.value) + 0.0
+        )  # equal settings are spelled, and fingerprinted, alike
 
     def sparsify(self, compensated: Values, view: MatrixView, draw: Draw) -> Support:
         return Support(_native.select_above(compensated, self.value), view)

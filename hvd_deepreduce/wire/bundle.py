@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from hvd_deepreduce.errors import CorruptPayloadError, RemoteRankError, TruncatedPayloadError, UnsupportedVersionError
+from hvd_deepreduce.errors import (
+    CorruptPayloadError,
+    DeepReduceError,
+    RemoteRankError,
+    TruncatedPayloadError,
+    UnsupportedVersionError,
+)
 from hvd_deepreduce.wire.reader import ByteReader, varint
 
 MAGIC: Final = b"DR"
@@ -51,7 +57,7 @@ class BundleHeader:
             length = padded_length(length, previous_length)
             tail = tail.ljust(length - _CHECKSUM_END, b"\0")
         if length >= 2**31:
-            raise CorruptPayloadError(f"bucket {self.bucket}: a bundle of {length} bytes; below 2**31 are allowed")
+            raise DeepReduceError(f"bucket {self.bucket}: a bundle of {length} bytes; below 2**31 are allowed")
         head = _FIXED.pack(MAGIC, VERSION, kind, length, self.fingerprint)
         checksum = zlib.crc32(tail, zlib.crc32(head))
         return head + checksum.to_bytes(4, "little") + tail

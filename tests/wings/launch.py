@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 JOBS = Path(__file__).resolve().parent / "jobs"
-# Gloo prints "[1]<stderr>:text", Open MPI "[1,1]<stderr>:text" (job, rank).
-_PREFIX = re.compile(r"\[(?:\d+,)?(\d+)\]<(?:stdout|stderr)>:? ?(.*)")
+# Gloo tags what ranks print as "[1]<stderr>:", Open MPI as "[1,1]<stderr>:" (job, rank), within lines too.
+_TAG = re.compile(r"\[(?:\d+,)?(\d+)\]<(?:stdout|stderr)>:")
 
 
 @dataclass
@@ -23,8 +23,8 @@ class JobResult:
     seconds: float
 
     def of_rank(self, rank: int) -> str:
-        lines = (_PREFIX.search(line) for line in self.output.splitlines())
-        return "\n".join(match[2] for match in lines if match and int(match[1]) == rank)
+        _, *tagged = _TAG.split(self.output)
+        return "".join(text for tag, text in zip(tagged[::2], tagged[1::2], strict=True) if int(tag) == rank)
 
 
 def run_job(script: str, *arguments: str, ranks: int, backend: str, timeout_s: float = 300) -> JobResult:

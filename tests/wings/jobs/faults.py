@@ -29,6 +29,8 @@ def train(fault: str) -> None:
         options["sparsifier"] = "topk(density=0.02)"
     if faulty and fault == "min_numel":
         options["min_numel"] = 10
+    if faulty and fault == "nothing_on_one_rank":
+        options["min_numel"] = 10**9
     if fault == "name":
         options |= {"name": f"name.{hvd.rank()}", "timeout": 3}
     compression = DeepReduce(compressed, **options)  # type: ignore[arg-type]

@@ -277,6 +277,70 @@ def check_random_state() -> None:
     assert np.array_equal(np.random.get_state()[1], numpy_state)
 
 
+class Tied(nn.Module):
+    """One weight under two names; ranks come upon their parameters in different orders."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = make_model(1)[2], make_model(2)[2]
+        self.third = make_model(3)[2]
+        self.third.weight = self.first.weight
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        layers = (self.first, self.second, self.third)
+        order = layers if hvd.rank() % 2 else layers[::-1]
+        return sum((layer(inputs) for layer in order), torch.zeros(()))
+
+
+def tied_loss(model: nn.Module, rank: int, step: int) -> torch.Tensor:
+    inputs = torch.randn(8, 24, generator=torch.Generator().manual_seed(100 * step + rank))
+    return model(inputs).pow(2).mean()
+
+
+def check_tied_and_frozen_parameters() -> None:
+    model = Tied()
+    model.second.requires_grad_(False)
+    named = list(model.named_parameters(remove_duplicate=False))
+    compression = DeepReduce(named, "none", "rice", "raw", "none", name="tied", min_numel=30)
+    assert [tensor["name"] for tensor in compression.stats()["tensors"]] == ["first.weight"]
+    trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD([p for _, p in trained], lr=0.1), trained, compression=compression
+    )
+    for step in range(STEPS):
+        model.zero_grad()
+        tied_loss(model, hvd.rank(), step).backward()
+        optimizer.step()
+    alone = Tied()
+    dense = torch.optim.SGD([alone.first.weight, alone.first.bias, alone.third.bias], lr=0.1)
+    for step in range(STEPS):
+        dense.zero_grad()
+        (sum(tied_loss(alone, rank, step) for rank in everyone()) / hvd.size()).backward()
+        dense.step()
+    assert_equal_on_all_ranks([p.detach() for p in model.parameters()], "tied")
+    for mine, expected in zip(model.parameters(), alone.parameters(), strict=True):
+        torch.testing.assert_close(mine, expected, rtol=1e-4, atol=1e-6)
+
+
+def check_strides() -> None:
+    """Gradients set by hand may be expanded or strided; they are decoded all the same."""
+    for case, make in (
+        ("expanded", lambda value: torch.full((1,), value).expand(8, 10)),
+        ("column", lambda value: torch.full((80, 2), value)[:, :1].view(80)),
+    ):
+        parameter = nn.Parameter(torch.zeros(make(0.0).shape))
+        compression = DeepReduce([("w", parameter)], "none", "rice", "raw", name=case, min_numel=30)
+        optimizer = hvd.DistributedOptimizer(
+            torch.optim.SGD([parameter], lr=1.0), [(case, parameter)], compression=compression
+        )
+        parameter.grad = make(float(hvd.rank() + 1))
+        optimizer.synchronize()
+        mean = sum(rank + 1 for rank in everyone()) / hvd.size()
+        torch.testing.assert_close(parameter.grad, torch.full_like(parameter, mean))
+        with optimizer.skip_synchronize():
+            optimizer.step()
+
+
 def check_same_name_twice() -> None:
     """One after the other is fine."""
     train("again", make_model, batch_loss)
@@ -298,6 +362,8 @@ def main() -> None:
     check_empty_selection()
     check_random_state()
     check_same_name_twice()
+    check_tied_and_frozen_parameters()
+    check_strides()
     print("OPTIONS ok")
 
 

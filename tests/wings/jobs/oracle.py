@@ -87,5 +87,6 @@ class Oracle:
             kept_back = compensated.copy()
             kept_back[positions] -= sent
             self.residuals[name, rank] = kept_back
-            total[positions] += sent * total.dtype.type(factor)
+            # As the core does, so that no rounding tips a later selection: the product in binary64, then rounded.
+            total[positions] += (sent.astype(np.float64) * factor).astype(total.dtype)
         return total

@@ -6,7 +6,6 @@ import argparse
 import itertools
 
 import horovod.torch as hvd
-import numpy as np
 import torch
 from common import assert_equal_on_all_ranks, batch_loss, make_model
 from oracle import Oracle
@@ -15,7 +14,6 @@ from hvd_deepreduce import Settings
 from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, VALUE_CODECS
 from hvd_deepreduce.torch import DeepReduce
 
-MIN_NUMEL = 30
 SPARSIFIERS = ("none", "topk(density=0.05)", "threshold(value=0.02)")
 VALUES = {"qsgd": "qsgd(bits=5, bucket=16)"}
 FOUR = (
@@ -33,7 +31,7 @@ def all_triples() -> list[str]:
 
 def train(text: str, steps: int, name: str) -> torch.nn.Module:
     model = make_model()
-    compression = DeepReduce.from_string(model.named_parameters(), text, name=name, seed=3, min_numel=MIN_NUMEL)
+    compression = DeepReduce.from_string(model.named_parameters(), text, name=name, seed=3, min_numel=1)
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5), model.named_parameters(), compression=compression
     )
@@ -58,10 +56,7 @@ def train_alone(text: str, steps: int, ranks: int) -> torch.nn.Module:
             gradients.append({name: p.grad.flatten().numpy().copy() for name, p in model.named_parameters()})
         for name, parameter in model.named_parameters():
             everyone = [gradient[name] for gradient in gradients]
-            if parameter.numel() < MIN_NUMEL:
-                reduced = np.mean(everyone, axis=0)
-            else:
-                reduced = oracle.reduce(name, everyone, 1 / ranks)
+            reduced = oracle.reduce(name, everyone, 1 / ranks)
             parameter.grad = torch.from_numpy(reduced).view(parameter.shape)
         optimizer.step()
     return model

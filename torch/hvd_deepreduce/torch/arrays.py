@@ -25,6 +25,11 @@ def value_dtype(spec: TensorSpec) -> torch.dtype:
     return _VALUE_DTYPES[spec.value_dtype.name]
 
 
+def overlaps_itself(gradient: torch.Tensor) -> bool:
+    """Whether elements share storage, as those of an expanded tensor do: then nothing can be written there."""
+    return 0 in gradient.stride() and not gradient.is_contiguous()
+
+
 def shares_memory(gradient: torch.Tensor, dtype: torch.dtype, scale: float) -> bool:
     """Whether `to_values` is a view of the gradient, so that what is written there is written to the gradient."""
     return scale == 1 and gradient.dtype is dtype and gradient.is_cpu and gradient.is_contiguous()
@@ -35,7 +40,7 @@ def to_values(gradient: torch.Tensor, dtype: torch.dtype, scale: float) -> Value
     if shares_memory(gradient, dtype, scale):
         values: Values = gradient.numpy().reshape(-1)
         return values
-    flat = gradient.to("cpu", dtype).reshape(-1)
+    flat = gradient.to("cpu", dtype).reshape(-1).contiguous()
     copied: Values = (flat if scale == 1 else flat / scale).numpy()
     return copied
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 
 from hvd_deepreduce.errors import StateMismatchError
+from hvd_deepreduce.sparse import Values
 from hvd_deepreduce.torch.session import Session
+from hvd_deepreduce.torch.tensors import TensorState
 
 _VERSION: Final = 1
+_T = TypeVar("_T")
 
 
 def save(session: Session) -> dict[str, Any]:
@@ -35,12 +38,42 @@ def load(session: Session, state: Mapping[str, Any]) -> None:
     session.require_rest("load_state_dict()")
     if not isinstance(state, Mapping) or state.get("version") != _VERSION:
         raise StateMismatchError("load_state_dict(): this is no state of DeepReduce, or one of another version")
-    _require_same(session.identity(), state["identity"])
-    for bucket, steps in zip(session.buckets, state["steps"], strict=True):
-        bucket.resume(steps)
-        for tensor in session.tensors.members(bucket.number):
-            for name, values in tensor.slots.items():
-                values[:] = state["slots"][tensor.spec.name][name].numpy()
+    _require_same(session.identity(), _part(state, "identity", dict))
+    steps = _part(state, "steps", list)
+    if len(steps) != len(session.buckets) or not all(type(step) is int and step >= 0 for step in steps):
+        raise StateMismatchError(f"load_state_dict(): steps {steps!r}; needed is one number for each bucket")
+    slots = _part(state, "slots", dict)
+    tensors = [tensor for bucket in session.buckets for tensor in session.tensors.members(bucket.number)]
+    loaded = [(values, _slot(slots, tensor, name)) for tensor in tensors for name, values in tensor.slots.items()]
+    # Nothing was changed so far, and nothing can go wrong from here on.
+    for values, saved in loaded:
+        values[:] = saved
+    for bucket, done in zip(session.buckets, steps, strict=True):
+        bucket.resume(done)
+
+
+def _part(state: Mapping[str, Any], key: str, kind: type[_T]) -> _T:
+    part = state.get(key)
+    if not isinstance(part, kind):
+        raise StateMismatchError(f"load_state_dict(): the state has no {key!r}")
+    return part
+
+
+def _slot(slots: Mapping[str, Any], tensor: TensorState, name: str) -> Values:
+    of_tensor = slots.get(tensor.spec.name)
+    saved = of_tensor.get(name) if isinstance(of_tensor, Mapping) else None
+    where = f"load_state_dict(): tensor {tensor.spec.name!r}: {name}"
+    if not isinstance(saved, torch.Tensor) or saved.is_meta:
+        raise StateMismatchError(f"{where} is missing")
+    if saved.shape != (tensor.spec.numel,) or saved.dtype != tensor.value_dtype:
+        raise StateMismatchError(
+            f"{where} has shape {tuple(saved.shape)} and dtype {saved.dtype}; needed are ({tensor.spec.numel},) and "
+            f"{tensor.value_dtype}"
+        )
+    if not torch.isfinite(saved).all():
+        raise StateMismatchError(f"{where} holds a NaN or an infinity")
+    values: Values = saved.detach().cpu().numpy()
+    return values
 
 
 def _require_same(own: dict[str, Any], saved: Mapping[str, Any]) -> None:

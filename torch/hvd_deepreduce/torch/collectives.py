@@ -16,6 +16,10 @@ _LONGEST_SLEEP_S = 2e-4
 _CAUSES = "another rank is slow, has stopped, or has another name= or process_set=, or no DeepReduce at all"
 
 
+class HorovodStoppedError(RemoteRankError, HorovodInternalError):  # type: ignore[misc]
+    """Horovod was shut down while a collective was under way; also of the class that `hvd.elastic.run` looks for."""
+
+
 def start_gather(data: bytes, name: str, process_set: Any) -> int:
     """Starts an allgather and returns its handle. `data` is not empty: empty contributions have hung backends."""
     tensor = torch.frombuffer(bytearray(data), dtype=torch.uint8)
@@ -37,5 +41,5 @@ def finish_gather(handle: int, what: str, timeout_s: float) -> bytes:
     try:
         gathered: bytes = hvd.synchronize(handle).numpy().tobytes()
     except HorovodInternalError as error:
-        raise RemoteRankError(f"{what}: {_CAUSES}. Horovod says: {error}") from error
+        raise HorovodStoppedError(f"{what}: {_CAUSES}. Horovod says: {error}") from error
     return gathered

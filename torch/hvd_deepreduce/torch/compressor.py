@@ -93,18 +93,31 @@ class DeepReduce(Compressor):  # type: ignore[misc]
             "threads": threads,
         }
         self._loss_scale = loss_scale
+        self._process_set = process_set
         self._attached: tuple[NamedParameters, Session] | None = None
         # Autograd may run hooks on threads of its own.
         self._lock = threading.RLock()
         if named_parameters is not None:
-            self.attach(named_parameters, process_set)
+            self.attach(named_parameters)
 
-    def attach(self, named_parameters: NamedTensors, process_set: Any = None) -> None:
-        """Gives a model to a compressor that has none: one that was unpickled, or made without `named_parameters`."""
+    def attach(
+        self,
+        named_parameters: NamedTensors,
+        process_set: Any = None,
+        loss_scale: Callable[[], float] | None = None,
+    ) -> None:
+        """Gives a model to a compressor that has none: one that was unpickled, or made without `named_parameters`.
+
+        Pickling carries neither a process set nor a function, so give both again where there were any.
+        """
         if self._attached is not None:
             raise InvalidSettingError(
                 "attach(): this DeepReduce has a model already; make another one for another model"
             )
+        process_set = process_set or self._process_set or hvd.global_process_set
+        if not isinstance(process_set, hvd.ProcessSet):
+            raise InvalidSettingError(f"DeepReduce: process_set={process_set!r}; needed is a horovod.torch.ProcessSet")
+        self._loss_scale = loss_scale or self._loss_scale
         parameters = NamedParameters(named_parameters)
         session = Session(
             self._options["name"],
@@ -112,7 +125,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
             parameters,
             min_numel=self._min_numel,
             bucket_bytes=self._options["bucket_bytes"],
-            process_set=hvd.global_process_set if process_set is None else process_set,
+            process_set=process_set,
             timeout_s=self._options["timeout"],
             threads=self._options["threads"],
         )
@@ -141,13 +154,16 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         """
         if tensor.requires_grad:
             self._refuse_adasum(tensor)
-        if tensor.numel() < self._min_numel or arrays.dtype_name(tensor) is None:
-            return tensor, None
+        given = tensor
         with self._lock:
             self._session.begin()
+            if tensor.numel() < self._min_numel or arrays.dtype_name(tensor) is None:
+                return tensor, None
+            if arrays.overlaps_itself(tensor):
+                tensor = tensor.clone()
             state = None
             try:
-                state = self._state_of(tensor)
+                state = self._state_of(given)
                 self._session.put(state, tensor, self._scale())
             except Exception as error:  # the wing's edge: an error on one rank must reach all
                 self._session.fail(state.spec.name if state else None, error)
@@ -182,7 +198,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
     def state_dict(self) -> dict[str, Any]:
         """This rank's residuals and step counters; call it between steps, and save one for each rank.
 
-        Training that goes on from it sends the very bytes it would have sent without the interruption.
+        Training that goes on from it sends the very frames it would have sent without the interruption.
         """
         with self._lock:
             return checkpoint.save(self._session)

@@ -30,14 +30,20 @@ class NamedParameters:
             raise InvalidSettingError(
                 "named_parameters: empty; a generator can be read only once, so call model.named_parameters() anew"
             )
-        self.names = [name for name, _ in given]
-        self.parameters = [parameter for _, parameter in given]
-        repeated = sorted(name for name, count in Counter(self.names).items() if count > 1)
+        repeated = sorted(name for name, count in Counter(name for name, _ in given).items() if count > 1)
         if repeated:
             raise InvalidSettingError(f"named_parameters: {', '.join(repeated)} more than once; names must be unique")
-        self._place_of = {id(parameter): place for place, parameter in enumerate(self.parameters)}
+        self.names: list[str] = []
+        self.parameters: list[torch.Tensor] = []
+        self._place_of: dict[int, int] = {}
+        for name, parameter in given:
+            # A tied parameter has several names and one gradient: its first name stands for it, on every rank.
+            if id(parameter) not in self._place_of:
+                self._place_of[id(parameter)] = len(self.names)
+                self.names.append(name)
+                self.parameters.append(parameter)
         # Ranks differ in their order, but a rank mostly repeats its own: after place i came _next[i] last time.
-        self._next = [(place - 1) % len(given) for place in range(len(given))]
+        self._next = [(place - 1) % len(self.names) for place in range(len(self.names))]
         self._last = 0
 
     def name_of(self, parameter: torch.Tensor) -> str:

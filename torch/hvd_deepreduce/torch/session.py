@@ -56,6 +56,8 @@ class Session:
         self._shaping = {"min_numel": min_numel, "bucket_bytes": bucket_bytes}
         self._buckets: list[Bucket] = []
         self._factors: dict[int, float] = {}
+        self._resting = True
+        self._round: set[int] = set()
         self._handles: dict[int, int] = {}
         self._probe = Probe(0, 1)
         self._probes: list[torch.Tensor] = []
@@ -73,10 +75,12 @@ class Session:
             return
         if not hvd.is_initialized():
             raise DeepReduceError("hvd.init() must be called first")
-        for session in _living_sessions():
-            if session._process_set is self._process_set and session._announcement is None and not session._begun:
-                session._announce()
-        assert self._announcement is not None
+        self._announce_all()
+        if self._announcement is None:
+            raise DeepReduceError(
+                f"two DeepReduce objects of the name {self.name!r} begin at the same time: give each a name of its own "
+                "(name=...)"
+            )
         what = f"DeepReduce {self.name!r}, comparing settings"
         gathered = finish_gather(self._announcement, what, self._timeout_s)
         size = self._process_set.size()
@@ -99,6 +103,19 @@ class Session:
             specs = [self.tensors.specs[index] for index in members]
             self._buckets.append(Bucket(number, specs, self._settings, self._batch, self._probe.rank, self._probe.size))
 
+    def _announce_all(self) -> None:
+        """Announces every session that waits for it, one of a name: other ranks may begin with another one of them."""
+        under_way = {session._key for session in _living_sessions() if session._announcement and not session._begun}
+        for session in [self, *_living_sessions()]:
+            waiting = session._announcement is None and session._process_set.included()
+            if waiting and session._key not in under_way:
+                under_way.add(session._key)
+                session._announce()
+
+    @property
+    def _key(self) -> tuple[int, str]:
+        return self._process_set.process_set_id, self.name
+
     def _announce(self) -> None:
         statement = agreement.statement(
             self.name, self._settings, self.tensors.specs, self._process_set.size(), **self._shaping
@@ -120,6 +137,16 @@ class Session:
     def put(self, state: TensorState, gradient: torch.Tensor, scale: float) -> None:
         """Takes a gradient that is `scale` times too large, and sends its bucket when it was the last one missing."""
         self._require_no_other()
+        if self._resting:
+            self._require_same_place()
+            self._resting = False
+            self._round.clear()
+        spec = state.spec
+        if arrays.dtype_name(gradient) != spec.dtype or gradient.numel() != spec.numel:
+            raise DeepReduceError(
+                f"tensor {spec.name!r}: a gradient of {gradient.numel()} elements of {gradient.dtype}; when DeepReduce "
+                f"was made the parameter had {spec.numel} of {spec.dtype}: make it when the model is as it is trained"
+            )
         bucket = self._buckets[state.bucket]
         values = arrays.to_values(gradient, state.value_dtype, scale)
         bucket.put(state.member, values, state.slots)
@@ -135,6 +162,14 @@ class Session:
             kind = type(error) if isinstance(error, DeepReduceError) else DeepReduceError
             self._failure = kind(f"rank {self._probe.rank}: {where}{cause}")
             self._failure.__cause__ = error
+
+    def _require_same_place(self) -> None:
+        rank, size = self._process_set.rank(), self._process_set.size()
+        if (rank, size) != (self._probe.rank, self._probe.size):
+            raise DeepReduceError(
+                f"this was rank {self._probe.rank} of {self._probe.size} and is rank {rank} of {size} now: make a new "
+                "DeepReduce after Horovod was started anew"
+            )
 
     def _send(self, bucket: Bucket) -> None:
         if self._failure is None:
@@ -158,8 +193,7 @@ class Session:
                 self._send(bucket)
 
     def _require_no_other(self) -> None:
-        key = (self._process_set.process_set_id, self.name)
-        reference = _active.get(key)
+        reference = _active.get(self._key)
         if reference is self._reference:
             return
         other = reference() if reference is not None else None
@@ -168,7 +202,7 @@ class Session:
                 f"two DeepReduce objects of the name {self.name!r} have gradients under way: "
                 "give each a name of its own (name=...)"
             )
-        _active[key] = self._reference
+        _active[self._key] = self._reference
 
     # --- in -----------------------------------------------------------------------------------------------------------
 
@@ -203,21 +237,28 @@ class Session:
         states = self.tensors.members(bucket.number)
         try:
             decoded = bucket.decode(gathered, [state.values for state in states], factor)
+            for state, one in zip(states, decoded, strict=True):
+                if state.gradient is not None and state.values is not None:
+                    arrays.write_back(state.values, state.gradient, state.value_dtype, state.scale)
+                    state.gradient = state.values = None
+                    state.statistics.decode_ms += one.milliseconds
         except DeepReduceError as error:
             self.leave(error)
+        except Exception as error:  # the wing's edge
+            self.fail(None, error)
+        if self._failure is not None:
+            self.leave(self._failure)
         self._factors[bucket.number] = factor
-        for state, one in zip(states, decoded, strict=True):
-            if state.gradient is not None and state.values is not None:
-                arrays.write_back(state.values, state.gradient, state.value_dtype, state.scale)
-                state.gradient = state.values = None
-                state.statistics.decode_ms += one.milliseconds
+        self._round.add(bucket.number)
+        self._resting = not self._handles and not any(bucket.waiting_to_be_sent for bucket in self._buckets)
         self.statistics.steps = max(self.statistics.steps, bucket.steps_done)
 
     def take_back(self) -> None:
         """Gives back to the residuals what this rank sent in the last step."""
         self.require_rest("rollback()")
-        for bucket in self._buckets:
-            bucket.take_back([state.slots for state in self.tensors.members(bucket.number)])
+        for number in sorted(self._round):
+            self._buckets[number].take_back([state.slots for state in self.tensors.members(number)])
+        self._round.clear()
 
     # --- between steps ------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from hvd_deepreduce.buckets import plan_buckets
+from hvd_deepreduce.errors import DeepReduceError
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import TensorSpec, Values
 from hvd_deepreduce.statistics import TensorStatistics
@@ -41,6 +42,8 @@ class TensorTable:
         """Elements and bytes of the tensors that Horovod reduces itself."""
         self._of_place: dict[int, int] = {}
         for place, (name, parameter) in enumerate(zip(parameters.names, parameters.parameters, strict=True)):
+            if not parameter.requires_grad:
+                continue  # Horovod leaves frozen parameters alone too
             dtype = arrays.dtype_name(parameter)
             if dtype is None or parameter.numel() < min_numel:
                 self.pass_through.append((parameter.numel(), parameter.numel() * parameter.element_size()))
@@ -48,6 +51,7 @@ class TensorTable:
                 self._of_place[place] = len(self.specs)
                 self.specs.append(TensorSpec(name, tuple(parameter.shape), dtype))
         self.plan = plan_buckets(self.specs, bucket_bytes)
+        self._names = parameters.names
         self._slot_names = settings.memory.slots
         self._states: list[TensorState] = []
 
@@ -60,7 +64,12 @@ class TensorTable:
             self._states.append(TensorState(spec, *bucket_of[index], statistics[index], slots, dtype))
 
     def at(self, place: int) -> TensorState:
-        """The state of the tensor at a place of the parameter list."""
+        """The state of the tensor at a place of the parameter list; raises for one that was not compressible before."""
+        if place not in self._of_place:
+            raise DeepReduceError(
+                f"tensor {self._names[place]!r} was frozen, smaller than min_numel or of another dtype when DeepReduce "
+                "was made: make it when the model is as it is trained"
+            )
         return self._states[self._of_place[place]]
 
     def members(self, bucket: int) -> list[TensorState]:
