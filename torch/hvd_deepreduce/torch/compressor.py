@@ -155,8 +155,9 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         if tensor.requires_grad:
             self._refuse_adasum(tensor)
         given = tensor
+        session = self._session
         with self._lock:
-            self._session.begin()
+            session.begin()
             if tensor.numel() < self._min_numel or arrays.dtype_name(tensor) is None:
                 return tensor, None
             if arrays.overlaps_itself(tensor):
@@ -164,10 +165,10 @@ class DeepReduce(Compressor):  # type: ignore[misc]
             state = None
             try:
                 state = self._state_of(given)
-                self._session.put(state, tensor, self._scale())
+                session.put(state, tensor, self._scale())
             except Exception as error:  # the wing's edge: an error on one rank must reach all
-                self._session.fail(state.spec.name if state else None, error)
-            return self._session.probe_tensor(), _Context(state, tensor)
+                session.fail(state.spec.name if state else None, error)
+            return session.probe_tensor(), _Context(state, tensor)
 
     def decompress(self, tensor: torch.Tensor, ctx: _Context | None) -> torch.Tensor:
         """Decodes the gradients of all ranks into the gradient's own storage and returns it."""
