@@ -62,12 +62,27 @@ def everything(model: nn.Module, compression: DeepReduce) -> bytes:
 
 def refuse(compression: DeepReduce, other_rank: dict[str, object]) -> None:
     rank = hvd.rank()
+    own = compression.state_dict()
+
+    def with_residual(residual: torch.Tensor) -> dict[str, object]:
+        return {**own, "slots": {**own["slots"], "0.weight": {"residual": residual}}}
+
     for state, message in (
         (other_rank, f"the state is of rank {1 - rank}, here it is {rank}; each rank saves and loads its own state"),
         ({"version": 9}, "this is no state of DeepReduce"),
+        ({"version": 1}, "the state has no 'identity'"),
+        ({**own, "steps": ["x"]}, r"steps \['x'\]; needed is one number for each bucket"),
+        ({**own, "slots": {}}, "residual is missing"),
+        (with_residual(torch.ones(1)), r"tensor '0.weight': residual has shape \(1,\)"),
+        (with_residual(torch.ones(480, dtype=torch.float64)), "dtype torch.float64; needed are"),
+        (with_residual(torch.full((480,), torch.nan)), "tensor '0.weight': residual holds a NaN"),
     ):
         with pytest.raises(StateMismatchError, match=message):
             compression.load_state_dict(state)
+        after = compression.state_dict()
+        assert after["steps"] == own["steps"]
+        for name, slots in after["slots"].items():
+            assert torch.equal(slots["residual"], own["slots"][name]["residual"])
 
 
 def scaled(folder: Path) -> None:
