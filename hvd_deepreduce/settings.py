@@ -49,7 +49,9 @@ def stage_of(kind: str, table: Mapping[str, type[_S]], given: str | _S) -> _S:
     settings = dict(zip(known, positional, strict=False))
     for setting, value in named:
         if setting not in known:
-            raise InvalidSettingError(f"{kind} {given!r}: no setting {setting!r}; allowed are {_form(stage)}")
+            raise InvalidSettingError(
+                f"{kind} {given!r}: no setting {setting!r}; allowed, with their defaults, are {_form(stage)}"
+            )
         if setting in settings:
             raise InvalidSettingError(f"{kind} {given!r}: {setting} is given twice")
         settings[setting] = value

@@ -129,6 +129,8 @@ class Statistics:
         table.caption = (
             f"{rest['tensors']} tensors of {rest['numel']:,} elements ({rest['dense_bytes']:,} bytes) pass uncompressed"
         )
+        if not data["steps"]:
+            table.caption += ". No step was compressed so far: with one process Horovod never calls a compressor"
         text = io.StringIO()
         Console(file=text, width=160).print(table)
         return text.getvalue()
