@@ -83,31 +83,11 @@ py::array select_above(const py::object& values, double threshold) {
     return with_values(values, "values", [&](const py::array& array, auto value) -> py::array {
         using V = decltype(value);
         const auto source = view<V>(array);
-        const auto range = range_above<V>(threshold);
         return with_position_dtype(source.size, [&](auto position) -> py::array {
             using P = decltype(position);
-            std::size_t room = source.size / 32 + 2 * streams::kSlack;
-            auto found = scratch<P>(room);
-            std::size_t count = 0;
-            for (std::size_t next = 0;;) {
-                const auto part = run([&] {
-                    return streams::collect(source, next, range, Span<P>{found.get() + count, room - count},
-                                            Span<Bits<V>>{});
-                });
-                count += part.count;
-                next = part.next;
-                if (next == source.size) {
-                    break;
-                }
-                // As much again as the share so far asks for.
-                const std::size_t share = count / (next / 64 + 1) * (source.size - next) / 64;
-                const std::size_t more = std::min(source.size - next, share + room / 2) + streams::kSlack;
-                auto larger = scratch<P>(count + more);
-                std::copy(found.get(), found.get() + count, larger.get());
-                found = std::move(larger);
-                room = count + more;
-            }
-            return py::array_t<P>(static_cast<py::ssize_t>(count), found.get());
+            std::vector<P> found;
+            run([&] { deepreduce::select_above(source, threshold, found); });
+            return py::array_t<P>(static_cast<py::ssize_t>(found.size()), found.data());
         });
     });
 }

@@ -13,24 +13,26 @@ void check_positions(const py::object& positions, const py::object& numel) {
                    [=](auto places) { require_ok(run([=] { return deepreduce::check_positions(places, limit); })); });
 }
 
-/// New positions, filled by a decoder.
-template <typename Kernel>
-py::array decode_positions(std::uint64_t kept, std::uint64_t numel, Kernel kernel) {
-    return with_position_dtype(numel, [&](auto position) -> py::array {
-        py::array_t<decltype(position)> positions(static_cast<py::ssize_t>(kept));
-        require_ok(run([=, out = fill(positions)] { return kernel(out); }));
+/// New positions, filled by a decoder once `check` has passed the payload and the number kept.
+template <typename Check, typename Kernel>
+py::array decode(const py::object& payload, const py::object& kept, const py::object& numel, Check check,
+                 Kernel kernel) {
+    const Payload data(payload);
+    const Bytes bytes = data.bytes();
+    const std::uint64_t count = to_kept(kept);
+    const std::uint64_t limit = to_numel(numel);
+    require_ok(check(bytes, count, limit));
+    return with_position_dtype(limit, [&](auto position) -> py::array {
+        py::array_t<decltype(position)> positions(static_cast<py::ssize_t>(count));
+        require_ok(run([=, out = fill(positions)] { return kernel(bytes, limit, out); }));
         return positions;
     });
 }
 
 py::array raw_positions_decode(const py::object& payload, const py::object& kept, const py::object& numel) {
-    const Payload data(payload);
-    const Bytes bytes = data.bytes();
-    const std::uint64_t count = to_kept(kept);
-    const std::uint64_t limit = to_numel(numel);
-    require_ok(raw_positions_check(bytes, count, limit));
-    return decode_positions(count, limit,
-                            [=](auto out) { return deepreduce::raw_positions_decode(bytes, limit, out); });
+    return decode(payload, kept, numel, raw_positions_check, [](Bytes in, std::uint64_t limit, auto out) {
+        return deepreduce::raw_positions_decode(in, limit, out);
+    });
 }
 
 py::bytes bitmap_encode(const py::object& positions, const py::object& numel) {
@@ -44,12 +46,8 @@ py::bytes bitmap_encode(const py::object& positions, const py::object& numel) {
 }
 
 py::array bitmap_decode(const py::object& payload, const py::object& kept, const py::object& numel) {
-    const Payload data(payload);
-    const Bytes bytes = data.bytes();
-    const std::uint64_t count = to_kept(kept);
-    const std::uint64_t limit = to_numel(numel);
-    require_ok(bitmap_check(bytes, count, limit));
-    return decode_positions(count, limit, [=](auto out) { return deepreduce::bitmap_decode(bytes, limit, out); });
+    return decode(payload, kept, numel, bitmap_check,
+                  [](Bytes in, std::uint64_t limit, auto out) { return deepreduce::bitmap_decode(in, limit, out); });
 }
 
 py::bytes rice_encode(const py::object& positions, const py::object& numel) {
@@ -75,12 +73,8 @@ std::uint64_t rice_bits(const py::object& positions, const py::object& numel) {
 }
 
 py::array rice_decode(const py::object& payload, const py::object& kept, const py::object& numel) {
-    const Payload data(payload);
-    const Bytes bytes = data.bytes();
-    const std::uint64_t count = to_kept(kept);
-    const std::uint64_t limit = to_numel(numel);
-    require_ok(rice_check(bytes, count, limit));
-    return decode_positions(count, limit, [=](auto out) { return deepreduce::rice_decode(bytes, limit, out); });
+    return decode(payload, kept, numel, rice_check,
+                  [](Bytes in, std::uint64_t limit, auto out) { return deepreduce::rice_decode(in, limit, out); });
 }
 
 }  // namespace

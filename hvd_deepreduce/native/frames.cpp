@@ -37,25 +37,6 @@ void find_topk(Span<const V> values, std::uint64_t kept, Workspace<V>& workspace
     select_topk(values, span_of(scratch.positions), span_of(scratch.candidates), span_of(workspace.magnitudes));
 }
 
-template <typename V, typename P>
-void find_above(Span<const V> values, double threshold, PositionScratch<P>& scratch) {
-    const auto range = range_above<V>(threshold);
-    std::size_t count = 0;
-    auto& found = scratch.positions;
-    found.resize(values.size / 32 + 2 * streams::kSlack);
-    for (std::size_t next = 0;;) {
-        const auto room = span_of(found).part(count, found.size() - count);
-        const auto part = streams::collect(values, next, range, room, Span<Bits<V>>{});
-        count += part.count;
-        next = part.next;
-        if (next == values.size) {
-            break;
-        }
-        found.resize(2 * found.size());
-    }
-    found.resize(count);
-}
-
 template <typename P>
 Status encode_index(IndexId id, Span<const P> positions, std::uint64_t numel, std::vector<std::uint8_t>& payload) {
     if (id == IndexId::rice) {
@@ -184,7 +165,7 @@ FrameFacts encode_frame(const Stages& stages, Span<const V> gradient, Span<V> re
         if (stages.selection == Selection::topk) {
             find_topk(compensated, kept, workspace, scratch);
         } else {
-            find_above(compensated, stages.selection == Selection::above ? stages.threshold : 0.0, scratch);
+            select_above(compensated, stages.selection == Selection::above ? stages.threshold : 0.0, scratch.positions);
         }
         const auto positions = span_of(scratch.positions);
         using P = std::remove_reference_t<decltype(positions[0])>;

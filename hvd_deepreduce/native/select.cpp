@@ -1,5 +1,6 @@
 #include "select.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "random.hpp"
@@ -81,6 +82,16 @@ void apply(const Cut<B>& cut, Span<P> kept, std::size_t size, MagnitudeAt magnit
     }
 }
 
+template <typename V>
+streams::Range<V> range_above(double threshold) {
+    const V limit = static_cast<V>(threshold);
+    const Bits<V> infinity = FloatBits<V>::kInfinity;
+    if (std::isnan(limit)) {
+        return {infinity, 0};
+    }
+    return {limit < 0 ? 0 : magnitude(limit) + 1, infinity};
+}
+
 }  // namespace
 
 std::size_t topk_scratch(std::size_t numel, std::size_t kept) { return plan(numel, kept).room; }
@@ -121,21 +132,34 @@ void select_topk(Span<const V> values, Span<P> kept, Span<P> scratch_positions, 
     }
 }
 
-template <typename V>
-streams::Range<V> range_above(double threshold) {
-    const V limit = static_cast<V>(threshold);
-    const Bits<V> infinity = FloatBits<V>::kInfinity;
-    if (std::isnan(limit)) {
-        return {infinity, 0};
+template <typename V, typename P>
+void select_above(Span<const V> values, double threshold, std::vector<P>& found) {
+    const auto range = range_above<V>(threshold);
+    std::size_t count = 0;
+    found.resize(values.size / 32 + 2 * streams::kSlack);
+    for (std::size_t next = 0;;) {
+        const Span<P> room{found.data() + count, found.size() - count};
+        const auto part = streams::collect(values, next, range, room, Span<Bits<V>>{});
+        count += part.count;
+        next = part.next;
+        if (next == values.size) {
+            break;
+        }
+        // As much again as the share so far asks for.
+        const std::size_t share = count / (next / 64 + 1) * (values.size - next) / 64;
+        const std::size_t more = std::min(values.size - next, share + found.size() / 2) + streams::kSlack;
+        found.resize(count + more);
     }
-    return {limit < 0 ? 0 : magnitude(limit) + 1, infinity};
+    found.resize(count);
 }
 
 template void select_topk(Span<const float>, Span<std::uint32_t>, Span<std::uint32_t>, Span<Bits<float>>);
 template void select_topk(Span<const float>, Span<std::uint64_t>, Span<std::uint64_t>, Span<Bits<float>>);
 template void select_topk(Span<const double>, Span<std::uint32_t>, Span<std::uint32_t>, Span<Bits<double>>);
 template void select_topk(Span<const double>, Span<std::uint64_t>, Span<std::uint64_t>, Span<Bits<double>>);
-template streams::Range<float> range_above(double);
-template streams::Range<double> range_above(double);
+template void select_above(Span<const float>, double, std::vector<std::uint32_t>&);
+template void select_above(Span<const float>, double, std::vector<std::uint64_t>&);
+template void select_above(Span<const double>, double, std::vector<std::uint32_t>&);
+template void select_above(Span<const double>, double, std::vector<std::uint64_t>&);
 
 }  // namespace deepreduce

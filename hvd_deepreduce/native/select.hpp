@@ -1,6 +1,8 @@
 // Sparsifier kernels. V is float or double, P uint32 or uint64.
 #pragma once
 
+#include <vector>
+
 #include "magnitude.hpp"
 #include "span.hpp"
 #include "streams.hpp"
@@ -15,8 +17,9 @@ std::size_t topk_scratch(std::size_t numel, std::size_t kept);
 template <typename V, typename P>
 void select_topk(Span<const V> values, Span<P> kept, Span<P> scratch_positions, Span<Bits<V>> scratch_magnitudes);
 
-/// The magnitudes above a threshold, which is rounded to V; NaN is not above anything.
-template <typename V>
-streams::Range<V> range_above(double threshold);
+/// Makes `found` the sorted positions of the magnitudes above a threshold, which is rounded to V; NaN is not above
+/// anything. The one kernel that allocates: nobody knows how many there are before they are found.
+template <typename V, typename P>
+void select_above(Span<const V> values, double threshold, std::vector<P>& found);
 
 }  // namespace deepreduce

@@ -3,13 +3,18 @@
 import numpy as np
 import pytest
 
-from conformance import value_checks
+from conformance import (
+    toy_settings,  # noqa: F401 (importing it fills WRONG)
+    value_checks,
+)
 from conformance.index_checks import INDEX_CHECKS
 from conformance.sorting import Sorting
 from conformance.stage_checks import STAGE_CHECKS
 from conformance.test_error_feedback import check_error_feedback
-from conformance.toys import WRONG, PairsIndex, RightIndex, RightValues
+from conformance.toy_index_codecs import PairsIndex, RightIndex
+from conformance.toy_value_codecs import RightValues
 from conformance.value_checks import VALUE_CHECKS
+from conformance.wrong import WRONG
 from hvd_deepreduce.memories.residual import Residual
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparsifiers.topk import TopK
