@@ -36,6 +36,12 @@ def require_integer(stage: str, setting: str, value: object, *, minimum: int, ma
         raise InvalidSettingError(f"{stage}: {setting}={value!r}; allowed is an integer from {minimum} to {maximum}")
 
 
+def require_flag(stage: str, setting: str, value: object) -> None:
+    """Raises unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise InvalidSettingError(f"{stage}: {setting}={value!r}; allowed are True and False")
+
+
 def require_payload_length(codec: str, payload: bytes, expected: int) -> None:
     """Raises unless a payload of known size has it."""
     if len(payload) < expected:

@@ -1,7 +1,8 @@
 """Gradients out, gradients in, for one bucket. Knows no framework and starts no collective: wings carry the bytes.
 
-A bucket is given one gradient per member, sent as a bundle, received as one bundle per rank, and decoded; then the next
-step begins. What a wing asks in another order is a mistake of its caller and named as such.
+A bucket is given one gradient per member, which are encoded all at once or as they come, sent as a bundle, received as
+one bundle per rank, and decoded; then the next step begins. What a wing asks in another order is a mistake of its
+caller and named as such. `encode`, `bundle` and `error_bundle` may run on another thread than the rest, one at a time.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from hvd_deepreduce.wire.frame import EMPTY_FRAME
 
 # MPI counts the bytes of a gather in a signed 32-bit integer.
 _LARGEST_GATHER = 2**31
+
+
+Jobs = dict[int, EncodeJob]
 
 
 class _Phase(Enum):
@@ -42,15 +46,18 @@ class Bucket:
         self.encoded: dict[int, EncodedGradient] = {}
         """What was sent in this step, by member."""
         self.encoding: str | None = None
-        """The tensor that `bundle` is at: the one to blame for what it raises."""
+        """The tensor that `encode` is at: the one to blame for what it raises."""
         self._settings = settings
         self._batch = batch
         self._phase = _Phase.FILLING
         self._previous_length = 0
-        self._jobs: dict[int, EncodeJob] = {}
+        self._given: set[int] = set()
+        self._waiting: Jobs = {}
+        self.numel_waiting = 0
+        """Elements of the gradients that `take` would give."""
 
     def put(self, member: int, gradient: Values, slots: Mapping[str, Values]) -> None:
-        """Takes a member's gradient, flat, in its value dtype; it must stay as it is until `bundle`.
+        """Takes a member's gradient, flat, in its value dtype; it must stay as it is until it is encoded.
 
         Begins the next step when this one was decoded.
         """
@@ -59,21 +66,29 @@ class Bucket:
             self._phase = _Phase.FILLING
             self.encoded = {}
         spec = self.specs[member]
-        if self._phase is _Phase.SENT or member in self._jobs:
+        if self._phase is _Phase.SENT or member in self._given:
             raise DeepReduceError(
                 f"tensor {spec.name!r}: compressed twice before its gradient of step {self.step} was fetched; models "
                 "that share parameters or names need a DeepReduce of their own each (name=...)"
             )
-        self._jobs[member] = EncodeJob(gradient, spec, slots, self._draw(self.rank, member))
+        self._given.add(member)
+        self._waiting[member] = EncodeJob(gradient, spec, slots, self._draw(self.rank, member))
+        self.numel_waiting += spec.numel
+
+    def take(self) -> Jobs:
+        """The gradients put since the last time, for `encode`, which may run on another thread meanwhile."""
+        jobs, self._waiting = self._waiting, {}
+        self.numel_waiting = 0
+        return jobs
+
+    def close(self) -> Jobs:
+        """The same, for the last time in this step."""
+        self._phase = _Phase.SENT
+        return self.take()
 
     @property
     def full(self) -> bool:
-        return len(self._jobs) == len(self.specs)
-
-    @property
-    def waiting_to_be_sent(self) -> bool:
-        """Whether a gradient was put and not sent."""
-        return bool(self._jobs)
+        return len(self._given) == len(self.specs)
 
     @property
     def sent(self) -> bool:
@@ -88,17 +103,17 @@ class Bucket:
         """How many steps were decoded."""
         return self.step + (self._phase is _Phase.DECODED)
 
-    def bundle(self) -> bytes:
-        """Encodes and takes out all gradients of this step; members that no rank compressed in it count as empty."""
-        members = sorted(self._jobs)
-        jobs, self._jobs = self._jobs, {}
-        self._phase = _Phase.SENT
-        self.encoded = {}
-        frames_of_jobs = self._batch.encode([jobs[member] for member in members])
+    def encode(self, jobs: Jobs) -> None:
+        """Encodes gradients and brings their slots up to date; the frames wait for `bundle`."""
+        members = sorted(jobs)
+        frames = self._batch.encode([jobs[member] for member in members])
         for member in members:
             self.encoding = self.specs[member].name
-            self.encoded[member] = next(frames_of_jobs)
+            self.encoded[member] = next(frames)
         self.encoding = None
+
+    def bundle(self) -> bytes:
+        """All frames of this step; members that no rank compressed in it count as empty."""
         frames = (
             self.encoded[member].frame if member in self.encoded else EMPTY_FRAME for member in range(len(self.specs))
         )
@@ -113,9 +128,7 @@ class Bucket:
 
     def error_bundle(self, message: str) -> bytes:
         """Goes in the place of the frames when this rank can't go on."""
-        self._jobs = {}
         self.encoded = {}
-        self._phase = _Phase.SENT
         return self._header().error(message)
 
     def take_back(self, slots: Sequence[Mapping[str, Values]]) -> None:
@@ -136,6 +149,7 @@ class Bucket:
         readers = split_bundles(gathered, self._header(), self.size)
         decoded = self._batch.decode(readers, self.specs, outputs, self._draw, factor)
         self._phase = _Phase.DECODED
+        self._given.clear()
         return decoded
 
     def _draw(self, rank: int, member: int) -> Draw:

@@ -80,7 +80,7 @@ def test_a_fault_ends_the_job_within_seconds(fault: str, parts: list[str], backe
 
 @pytest.mark.parametrize("backend", ["gloo", "mpi"])
 def test_training_goes_on_from_a_state_dict_bit_for_bit(backend: str, tmp_path: Path) -> None:
-    for parts in (["first"], ["second", "scaled", "rolled_back"]):
+    for parts in (["first"], ["second", "scaled", "rolled_back", "rested"]):
         job = run_job("checkpoint.py", str(tmp_path), *parts, ranks=2, backend=backend)
         assert job.code == 0, job.output
         for rank in range(2):

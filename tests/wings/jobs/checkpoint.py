@@ -146,6 +146,23 @@ def rolled_back(folder: Path) -> None:
             assert np.isfinite(slot).all()
 
 
+def rested(folder: Path) -> None:
+    """A rollback takes back the last step alone, not what a bucket that rested in it had sent before."""
+    parameters = [(name, nn.Parameter(torch.zeros(30, 40))) for name in ("rested.a", "rested.b")]
+    compression = DeepReduce(parameters, "topk(density=0.1)", "rice", "raw", name="rested", bucket_bytes=1)
+    after = {}
+    for name, parameter in parameters:
+        optimizer = hvd.DistributedOptimizer(
+            torch.optim.SGD([parameter], lr=1.0), [(name, parameter)], compression=compression
+        )
+        (parameter * torch.randn(30, 40, generator=torch.Generator().manual_seed(hvd.rank()))).sum().backward()
+        optimizer.step()
+        after[name] = residuals(compression)[name].copy()
+    compression.rollback()
+    np.testing.assert_array_equal(residuals(compression)["rested.a"], after["rested.a"])
+    assert np.count_nonzero(residuals(compression)["rested.b"]) > np.count_nonzero(after["rested.b"])
+
+
 def residuals(compression: DeepReduce) -> dict[str, np.ndarray]:
     return {name: slot["residual"].numpy() for name, slot in compression.state_dict()["slots"].items()}
 
@@ -158,7 +175,9 @@ def main() -> None:
     torch.set_num_threads(1)
     hvd.init()
     for part in options.parts:
-        {"first": first, "second": second, "scaled": scaled, "rolled_back": rolled_back}[part](options.folder)
+        {"first": first, "second": second, "scaled": scaled, "rolled_back": rolled_back, "rested": rested}[part](
+            options.folder
+        )
     print("CHECKPOINT ok")
 
 

@@ -342,10 +342,12 @@ def check_strides() -> None:
 
 
 def check_same_name_twice() -> None:
-    """One after the other is fine."""
+    """One after the other is fine, and so is one that was made and never used."""
+    unused = DeepReduce.from_string(make_model().named_parameters(), "topk(density=0.5)", name="again")
     train("again", make_model, batch_loss)
     model, _ = train("again", make_model, batch_loss)
     assert_same("again", model, train_alone(make_model, batch_loss, everyone()))
+    assert unused.stats()["steps"] == 0
 
 
 def main() -> None:

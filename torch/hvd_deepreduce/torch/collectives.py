@@ -38,9 +38,7 @@ def finish_gather(handle: int, what: str, timeout_s: float) -> bytes:
             time.sleep(0)  # most gathers end at once, and waking up from a real sleep takes longer than they do
             continue
         if waited_s > timeout_s:
-            raise CollectiveTimeoutError(
-                f"{what}: not every rank took part within {timeout_s:g} s (timeout=): {_CAUSES}"
-            )
+            raise CollectiveTimeoutError(late_message(what, timeout_s))
         time.sleep(sleep_s)
         sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)
     try:
@@ -48,3 +46,8 @@ def finish_gather(handle: int, what: str, timeout_s: float) -> bytes:
     except HorovodInternalError as error:
         raise HorovodStoppedError(f"{what}: {_CAUSES}. Horovod says: {error}") from error
     return gathered
+
+
+def late_message(what: str, timeout_s: float) -> str:
+    """What to say of a gather that some rank did not take part in."""
+    return f"{what}: not every rank took part within {timeout_s:g} s (timeout=): {_CAUSES}"

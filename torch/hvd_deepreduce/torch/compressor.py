@@ -10,10 +10,11 @@ import horovod.torch as hvd
 import torch
 from horovod.torch.compression import Compressor
 
-from hvd_deepreduce.checks import require_integer, require_number
+from hvd_deepreduce.checks import require_flag, require_integer, require_number
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, ValueCodec
 from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError, UnknownGradientError, UnsupportedOperationError
 from hvd_deepreduce.settings import DEFAULT_INDEX, DEFAULT_MEMORY, DEFAULT_SPARSIFIER, DEFAULT_VALUE, Settings
+from hvd_deepreduce.timeline import Timeline
 from hvd_deepreduce.torch import arrays, checkpoint
 from hvd_deepreduce.torch.parameters import NamedParameters
 from hvd_deepreduce.torch.session import Session
@@ -50,8 +51,10 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         process_set: the optimizer's, if it has one.
         timeout: seconds to wait for the other ranks before an error.
         threads: how many threads code the tensors of a bucket; the bytes are the same for any number.
+        overlap: whether gradients are coded on a thread of their own while the backward pass goes on.
         loss_scale: what the loss is multiplied by at the moment, `GradScaler.get_scale` for instance: residuals are
             then kept unscaled. See also `rollback`.
+        timeline: where to record when gradients were coded, waited for and decoded.
 
     Each stage is text or the settings object it names, `topk(density=0.01)` or `TopK(density=0.01)`;
     `InvalidSettingError` lists what is allowed. Gradients may be float16, bfloat16, float32 or float64; residuals are
@@ -75,12 +78,17 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         process_set: Any = None,
         timeout: float = DEFAULT_TIMEOUT_S,
         threads: int = 1,
+        overlap: bool = True,
         loss_scale: Callable[[], float] | None = None,
+        timeline: Timeline | None = None,
     ):
         require_integer("DeepReduce", "min_numel", min_numel, minimum=1, maximum=2**63 - 1)
         require_integer("DeepReduce", "bucket_bytes", bucket_bytes, minimum=1, maximum=2**63 - 1)
         require_integer("DeepReduce", "threads", threads, minimum=1, maximum=256)
         require_number("DeepReduce", "timeout", timeout, minimum=0.001)
+        require_flag("DeepReduce", "overlap", overlap)
+        if timeline is not None and not isinstance(timeline, Timeline):
+            raise InvalidSettingError(f"DeepReduce: timeline={timeline!r}; needed is a hvd_deepreduce.Timeline")
         if not isinstance(name, str) or not name:
             raise InvalidSettingError(f"DeepReduce: name={name!r}; needed is text that is not empty")
         self.settings = Settings.of(sparsifier, index, value, memory, seed)
@@ -91,8 +99,10 @@ class DeepReduce(Compressor):  # type: ignore[misc]
             "bucket_bytes": bucket_bytes,
             "timeout": timeout,
             "threads": threads,
+            "overlap": overlap,
         }
         self._loss_scale = loss_scale
+        self._timeline = timeline
         self._process_set = process_set
         self._attached: tuple[NamedParameters, Session] | None = None
         # Autograd may run hooks on threads of its own.
@@ -118,6 +128,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         if not isinstance(process_set, hvd.ProcessSet):
             raise InvalidSettingError(f"DeepReduce: process_set={process_set!r}; needed is a horovod.torch.ProcessSet")
         self._loss_scale = loss_scale or self._loss_scale
+        self._process_set = process_set
         parameters = NamedParameters(named_parameters)
         session = Session(
             self._options["name"],
@@ -128,6 +139,8 @@ class DeepReduce(Compressor):  # type: ignore[misc]
             process_set=process_set,
             timeout_s=self._options["timeout"],
             threads=self._options["threads"],
+            overlap=self._options["overlap"],
+            timeline=self._timeline,
         )
         self._attached = parameters, session
 
@@ -184,12 +197,13 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         Every tensor and the total have `numel`, `kept`, `dense_bytes`, `index_bytes`, `value_bytes`, `sent_bytes`,
         `relative_volume` (sent / dense bytes), `bits_per_kept`, `encode_ms`, `decode_ms`, `wait_ms`, summed over the
         steps. `sent_bytes` of a tensor are those of its frames; of the total they are those of the bundles, headers
-        included (`bundle_bytes`), and of the probes (`probe_bytes`). `wait_ms` is the time spent waiting for the frames
-        of other ranks, booked on the first tensor of a bucket that asks. `pass_through` counts the tensors left to
-        Horovod, in bytes per step.
+        included (`bundle_bytes`), and of the probes (`probe_bytes`). `wait_ms` is the time spent waiting for frames,
+        of this rank and of others, booked on the first tensor of a bucket that asks. `pass_through` counts the tensors
+        left to Horovod, in bytes per step. `rank` and `size` are those of the process set, None where it has none;
+        `since` is when counting began, in seconds since the epoch.
         """
         with self._lock:
-            return self._session.statistics.as_dict()
+            return {**self._place(), **self._session.statistics.as_dict()}
 
     def report(self) -> str:
         """The statistics as a table, per step."""
@@ -220,6 +234,12 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         """
         with self._lock:
             self._session.take_back()
+
+    def _place(self) -> dict[str, int | None]:
+        self._require_attached()
+        if not hvd.is_initialized() or not self._process_set.included():
+            return {"rank": None, "size": None}
+        return {"rank": self._process_set.rank(), "size": self._process_set.size()}
 
     def _scale(self) -> float:
         if self._loss_scale is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from functools import partial
 from typing import Any, NoReturn
 
 import horovod.torch as hvd
@@ -11,24 +12,26 @@ import torch
 
 from hvd_deepreduce import agreement
 from hvd_deepreduce.batch import make_batch
-from hvd_deepreduce.errors import DeepReduceError, RemoteRankError, UnsupportedOperationError
+from hvd_deepreduce.errors import DeepReduceError, RemoteRankError, SettingsMismatchError, UnsupportedOperationError
 from hvd_deepreduce.exchange import Bucket
 from hvd_deepreduce.probe import PROBE_BYTES, Probe
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.statistics import Statistics
+from hvd_deepreduce.timeline import Timeline, span
 from hvd_deepreduce.torch import arrays
 from hvd_deepreduce.torch.collectives import finish_gather, start_gather
+from hvd_deepreduce.torch.introduction import Introduction
+from hvd_deepreduce.torch.outbox import Outbox
 from hvd_deepreduce.torch.parameters import NamedParameters
 from hvd_deepreduce.torch.tensors import TensorState, TensorTable
 
 _FAREWELL_S = 10.0
 _PROBES_AT_ONCE = 64
+# Handing gradients to the coding thread costs about as much as coding so many elements.
+_WORTH_A_TURN = 2**16
 
-# Sessions in the order they were made: when one begins, it announces all, so that ranks which begin with different ones
-# still meet.
-_sessions: list[weakref.ref[Session]] = []
 # Who has gradients under way, by process set and name: two at a time could be mistaken for one another.
-_active: dict[tuple[int, str], weakref.ref[Session]] = {}
+_active: weakref.WeakValueDictionary[tuple[int, str], Session] = weakref.WeakValueDictionary()
 
 
 class Session:
@@ -45,27 +48,30 @@ class Session:
         process_set: Any,
         timeout_s: float,
         threads: int,
+        overlap: bool,
+        timeline: Timeline | None,
     ):
         self.name = name
         self.tensors = TensorTable(parameters, settings, min_numel, bucket_bytes)
         self.statistics = Statistics(str(settings), self.tensors.specs, self.tensors.pass_through)
         self._settings = settings
         self._batch = make_batch(settings, threads)
+        self._outbox = Outbox(name, process_set, overlap=overlap, timeout_s=timeout_s, timeline=timeline)
+        self._timeline = timeline
         self._process_set = process_set
         self._timeout_s = timeout_s
         self._shaping = {"min_numel": min_numel, "bucket_bytes": bucket_bytes}
         self._buckets: list[Bucket] = []
         self._factors: dict[int, float] = {}
-        self._resting = True
+        self._unsent: set[int] = set()
+        """Buckets that hold gradients."""
         self._round: set[int] = set()
-        self._handles: dict[int, int] = {}
+        """Buckets decoded since gradients were last put after a rest."""
         self._probe = Probe(0, 1)
         self._probes: list[torch.Tensor] = []
-        self._announcement: int | None = None
+        statement = partial(agreement.statement, name, settings, self.tensors.specs, **self._shaping)
+        self._introduction = Introduction(name, process_set, statement)
         self._begun = False
-        self._failure: DeepReduceError | None = None
-        self._reference = weakref.ref(self)
-        _sessions.append(self._reference)
 
     # --- the first call -----------------------------------------------------------------------------------------------
 
@@ -73,20 +79,10 @@ class Session:
         """At the first call: compares settings with the other ranks, who must do the same within the time limit."""
         if self._begun:
             return
-        if not hvd.is_initialized():
-            raise DeepReduceError("hvd.init() must be called first")
-        self._announce_all()
-        if self._announcement is None:
-            raise DeepReduceError(
-                f"two DeepReduce objects of the name {self.name!r} begin at the same time: give each a name of its own "
-                "(name=...)"
-            )
-        what = f"DeepReduce {self.name!r}, comparing settings"
-        gathered = finish_gather(self._announcement, what, self._timeout_s)
-        size = self._process_set.size()
+        _require_horovod()
         try:
-            agreement.compare(gathered, size)
-        except DeepReduceError as error:
+            self._introduction.finish(self._timeout_s)
+        except SettingsMismatchError as error:
             self.leave(error)
         self.prepare()
         self._begun = True
@@ -95,39 +91,19 @@ class Session:
         """Allocates what lasts from step to step, once; needs `hvd.init()` and no other rank."""
         if self._buckets or not self.tensors.plan:
             return
-        if not hvd.is_initialized():
-            raise DeepReduceError("hvd.init() must be called first")
+        _require_horovod()
         self._probe = Probe(self._process_set.rank(), self._process_set.size())
         self.tensors.allocate(self.statistics.tensors)
         for number, members in enumerate(self.tensors.plan):
             specs = [self.tensors.specs[index] for index in members]
             self._buckets.append(Bucket(number, specs, self._settings, self._batch, self._probe.rank, self._probe.size))
 
-    def _announce_all(self) -> None:
-        """Announces every session that waits for it, one of a name: other ranks may begin with another one of them."""
-        under_way = {session._key for session in _living_sessions() if session._announcement and not session._begun}
-        for session in [self, *_living_sessions()]:
-            waiting = session._announcement is None and session._process_set.included()
-            if waiting and session._key not in under_way:
-                under_way.add(session._key)
-                session._announce()
-
-    @property
-    def _key(self) -> tuple[int, str]:
-        return self._process_set.process_set_id, self.name
-
-    def _announce(self) -> None:
-        statement = agreement.statement(
-            self.name, self._settings, self.tensors.specs, self._process_set.size(), **self._shaping
-        )
-        self._announcement = start_gather(statement, f"{self.name}.settings", self._process_set)
-
     # --- out ----------------------------------------------------------------------------------------------------------
 
     def probe_tensor(self) -> torch.Tensor:
         """What Horovod is to reduce in a gradient's place."""
         self.statistics.probe_bytes += PROBE_BYTES
-        if self._failure is not None:
+        if self._outbox.failure is not None:
             return torch.tensor(self._probe.values(failed=True))
         if not self._probes:
             # One allocation for many: on small tensors it would be felt.
@@ -136,10 +112,9 @@ class Session:
 
     def put(self, state: TensorState, gradient: torch.Tensor, scale: float) -> None:
         """Takes a gradient that is `scale` times too large, and sends its bucket when it was the last one missing."""
-        self._require_no_other()
-        if self._resting:
+        if not self._under_way:
+            self._require_no_other()
             self._require_same_place()
-            self._resting = False
             self._round.clear()
         spec = state.spec
         if arrays.dtype_name(gradient) != spec.dtype or gradient.numel() != spec.numel:
@@ -151,17 +126,15 @@ class Session:
         values = arrays.to_values(gradient, state.value_dtype, scale)
         bucket.put(state.member, values, state.slots)
         state.gradient, state.values, state.scale = gradient, values, scale
+        self._unsent.add(bucket.number)
         if bucket.full:
             self._send(bucket)
+        elif bucket.numel_waiting >= _WORTH_A_TURN:
+            self._outbox.code(bucket)
 
     def fail(self, tensor: str | None, error: Exception) -> None:
         """Takes note that this rank can't go on: from now on its probes and bundles say so, and `fetch` raises."""
-        if self._failure is None:
-            cause = str(error) if isinstance(error, DeepReduceError) else f"{type(error).__name__}: {error}"
-            where = f"tensor {tensor!r}: " if tensor is not None and repr(tensor) not in cause else ""
-            kind = type(error) if isinstance(error, DeepReduceError) else DeepReduceError
-            self._failure = kind(f"rank {self._probe.rank}: {where}{cause}")
-            self._failure.__cause__ = error
+        self._outbox.fail(tensor, error)
 
     def _require_same_place(self) -> None:
         rank, size = self._process_set.rank(), self._process_set.size()
@@ -171,46 +144,52 @@ class Session:
                 "DeepReduce after Horovod was started anew"
             )
 
+    @property
+    def _under_way(self) -> bool:
+        """Whether gradients were put and not all fetched."""
+        return bool(self._outbox.numbers or self._unsent)
+
     def _send(self, bucket: Bucket) -> None:
-        if self._failure is None:
-            try:
-                bundle = bucket.bundle()
-            except Exception as error:  # the wing's edge: an error on one rank must reach all
-                self.fail(bucket.encoding, error)
-        if self._failure is not None:
-            bundle = bucket.error_bundle(_without_rank(self._failure))
-        self._handles[bucket.number] = start_gather(bundle, f"{self.name}.bucket.{bucket.number}", self._process_set)
-        self.statistics.bundle_bytes += len(bundle)
+        self._unsent.discard(bucket.number)
+        self._outbox.send(bucket)
+
+    def _send_all(self) -> None:
+        """At the first `fetch` of a step every gradient was handed over; what is not full now never will be."""
+        for number in sorted(self._unsent):
+            self._send(self._buckets[number])
+        if self._outbox.failure is not None:
+            for bucket in self._buckets:
+                if not bucket.sent:
+                    self._send(bucket)
+
+    def _finish_gather(self, bucket: Bucket, timeout_s: float) -> bytes:
+        """Waits until the bundles of all ranks are here, and counts what this one sent."""
+        sent = self._outbox.finish(bucket.number)
+        self.statistics.bundle_bytes += sent.length
         self.statistics.collectives += 1
         for member, state in enumerate(self.tensors.members(bucket.number)):
             if member in bucket.encoded:
                 state.statistics.add(bucket.encoded[member])
-
-    def _send_all(self) -> None:
-        """At the first `fetch` of a step every gradient was handed over; what is not full now never will be."""
-        for bucket in self._buckets:
-            if bucket.waiting_to_be_sent or (self._failure is not None and not bucket.sent):
-                self._send(bucket)
+        what = f"DeepReduce {self.name!r}, bucket {bucket.number} of step {bucket.step}"
+        return finish_gather(sent.handle, what, timeout_s)
 
     def _require_no_other(self) -> None:
-        reference = _active.get(self._key)
-        if reference is self._reference:
-            return
-        other = reference() if reference is not None else None
-        if other is not None and (other._handles or any(bucket.waiting_to_be_sent for bucket in other._buckets)):
+        key = self._process_set.process_set_id, self.name
+        other = _active.get(key)
+        if other is not None and other is not self and other._under_way:
             raise DeepReduceError(
                 f"two DeepReduce objects of the name {self.name!r} have gradients under way: "
                 "give each a name of its own (name=...)"
             )
-        _active[self._key] = self._reference
+        _active[key] = self
 
     # --- in -----------------------------------------------------------------------------------------------------------
 
     def fetch(self, state: TensorState | None, reduced: list[float]) -> None:
         """Overwrites the gradient last put with what all ranks sent; `reduced` is what Horovod made of its probe."""
         self._send_all()
-        if self._failure is not None:
-            self.leave(self._failure)
+        if self._outbox.failure is not None:
+            self.leave(self._outbox.failure)
         if state is None or Probe.failed(reduced):
             self.leave(self._find_remote_error())
         try:
@@ -231,12 +210,15 @@ class Session:
     def _receive(self, bucket: Bucket, asking: TensorState, factor: float) -> None:
         """Waits for a bucket's bundles, and overwrites the gradients of all its tensors."""
         start = time.perf_counter()
-        what = f"DeepReduce {self.name!r}, bucket {bucket.number} of step {bucket.step}"
-        gathered = finish_gather(self._handles.pop(bucket.number), what, self._timeout_s)
+        with span(self._timeline, "wait", bucket=bucket.number):
+            gathered = self._finish_gather(bucket, self._timeout_s)
+        if self._outbox.failure is not None:  # found while the bucket was coded
+            self.leave(self._outbox.failure)
         asking.statistics.wait_ms += 1e3 * (time.perf_counter() - start)
         states = self.tensors.members(bucket.number)
         try:
-            decoded = bucket.decode(gathered, [state.values for state in states], factor)
+            with span(self._timeline, "decode", bucket=bucket.number, tensors=len(states)):
+                decoded = bucket.decode(gathered, [state.values for state in states], factor)
             for state, one in zip(states, decoded, strict=True):
                 if state.gradient is not None and state.values is not None:
                     arrays.write_back(state.values, state.gradient, state.value_dtype, state.scale)
@@ -246,11 +228,10 @@ class Session:
             self.leave(error)
         except Exception as error:  # the wing's edge
             self.fail(None, error)
-        if self._failure is not None:
-            self.leave(self._failure)
+        if self._outbox.failure is not None:
+            self.leave(self._outbox.failure)
         self._factors[bucket.number] = factor
         self._round.add(bucket.number)
-        self._resting = not self._handles and not any(bucket.waiting_to_be_sent for bucket in self._buckets)
         self.statistics.steps = max(self.statistics.steps, bucket.steps_done)
 
     def take_back(self) -> None:
@@ -264,7 +245,7 @@ class Session:
 
     def require_rest(self, caller: str) -> None:
         """Raises while gradients are under way."""
-        if self._handles or any(bucket.waiting_to_be_sent for bucket in self._buckets):
+        if self._under_way:
             raise DeepReduceError(f"{caller}: gradients are under way; call it after optimizer.step() or synchronize()")
 
     def identity(self) -> dict[str, Any]:
@@ -287,11 +268,10 @@ class Session:
 
     def _find_remote_error(self) -> DeepReduceError:
         """Another rank raised its flag: its words stand in one of the buckets under way."""
-        for number in sorted(self._handles):
+        for number in self._outbox.numbers:
             bucket = self._buckets[number]
-            what = f"DeepReduce {self.name!r}, bucket {number} of step {bucket.step}"
             try:
-                gathered = finish_gather(self._handles.pop(number), what, min(self._timeout_s, _FAREWELL_S))
+                gathered = self._finish_gather(bucket, min(self._timeout_s, _FAREWELL_S))
                 bucket.decode(gathered, [None] * len(bucket.specs), 1.0)
             except DeepReduceError as error:
                 return error
@@ -300,6 +280,7 @@ class Session:
     def leave(self, error: DeepReduceError) -> NoReturn:
         """Raises, once every rank is known to be about to do the same: the first to exit takes the job down with it."""
         error.add_note(f"(raised by rank {hvd.rank()} of {hvd.size()})")
+        self._outbox.abandon()
         try:
             handle = start_gather(b"\n", f"{self.name}.farewell", self._process_set)
             finish_gather(handle, "farewell", min(self._timeout_s, _FAREWELL_S))
@@ -308,12 +289,6 @@ class Session:
         raise error
 
 
-def _living_sessions() -> list[Session]:
-    living = [session for reference in _sessions if (session := reference()) is not None]
-    _sessions[:] = [weakref.ref(session) for session in living]
-    return living
-
-
-def _without_rank(failure: DeepReduceError) -> str:
-    """The receivers know the rank from the bundle."""
-    return str(failure).partition(": ")[2]
+def _require_horovod() -> None:
+    if not hvd.is_initialized():
+        raise DeepReduceError("hvd.init() must be called first")
