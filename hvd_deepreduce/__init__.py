@@ -11,6 +11,7 @@ from hvd_deepreduce.memories.none import NoMemory
 from hvd_deepreduce.memories.residual import Residual
 from hvd_deepreduce.records import LoggedRun, read_json_lines
 from hvd_deepreduce.settings import Settings
+from hvd_deepreduce.sparsifiers.dropping import Dropping
 from hvd_deepreduce.sparsifiers.nonzero import KeepNonzero
 from hvd_deepreduce.sparsifiers.threshold import Threshold
 from hvd_deepreduce.sparsifiers.topk import TopK
@@ -25,6 +26,7 @@ __all__ = [
     "BFloat16",
     "Bitmap",
     "DeepReduceError",
+    "Dropping",
     "Float16",
     "JsonLinesWriter",
     "KeepNonzero",

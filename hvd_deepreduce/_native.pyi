@@ -36,6 +36,12 @@ def select_topk(values: Values, kept: int) -> Positions:
 def select_above(values: Values, threshold: float) -> Positions:
     """Sorted positions where abs(value) > threshold, compared in the values' dtype."""
 
+def sample_positions(numel: int, count: int) -> Positions:
+    """Sorted positions of a sample: one from each of `count` equal strides, at a place that follows no pattern."""
+
+def sampled_threshold(sample: Values, above: int) -> float:
+    """The magnitude that `above` of the sample exceed, fewer where some are equal; 0 where there are no more."""
+
 def check_positions(positions: Positions, numel: int) -> None:
     """Raises `InvalidSettingError` unless strictly increasing and below numel; names the first offender."""
 
@@ -56,6 +62,10 @@ def qsgd_decode(payload: bytes, kept: int, bits: int, bucket: int, dtype: np.dty
 def random_u64(key: int, count: int) -> NDArray[np.uint64]:
     """The first draws of a key (FORMAT.md, 6)."""
 
+Choice = tuple[int] | tuple[float, int, int, Values | None]
+"""For top-k: how many to keep. For dropping: the threshold, or below 0 to estimate it from a sample of so many, which
+so many are to exceed; and an array that is overwritten with a sample, if wanted."""
+
 Stages = tuple[str, float, int, int, int, int, bool]
 """Name of the sparsifier, threshold, index id, value id, bits and bucket of qsgd, whether there is a residual."""
 
@@ -63,12 +73,13 @@ def encode_frames(
     stages: Stages,
     gradients: list[Values],
     residuals: list[Values],
-    kept: list[int],
+    choices: list[Choice],
     keys: list[int],
     threads: int,
 ) -> tuple[bytes, NDArray[np.int64]]:
     """The frames of all gradients one after the other, and a row for each.
 
+    `choices` has one for each gradient where the sparsifier is top-k or dropping, and is empty for others.
     A row is: bytes of the frame, kept, index bytes, value bytes, finite, nanoseconds. Residuals are brought up to date.
     """
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from hvd_deepreduce import _native
+from hvd_deepreduce.contracts import Sparsifier
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
 from hvd_deepreduce.index_codecs.raw import Raw
@@ -23,6 +24,7 @@ from hvd_deepreduce.pipeline import EncodedGradient, Pipeline
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import TensorSpec, Values
+from hvd_deepreduce.sparsifiers.dropping import Dropping
 from hvd_deepreduce.sparsifiers.nonzero import KeepNonzero
 from hvd_deepreduce.sparsifiers.threshold import Threshold
 from hvd_deepreduce.sparsifiers.topk import TopK
@@ -115,7 +117,7 @@ class NativeBatch:
         settings = pipeline.settings
         self._stages = _native_stages(settings)
         self._residual = isinstance(settings.memory, Residual)
-        self._topk = settings.sparsifier if isinstance(settings.sparsifier, TopK) else None
+        self._sparsifier = settings.sparsifier
         self._stochastic = not settings.value.deterministic
         self._threads = threads
         self._stagewise = StagewiseBatch(pipeline)
@@ -124,7 +126,7 @@ class NativeBatch:
     def can(settings: Settings) -> bool:
         """Whether the native call knows all of these stages."""
         return (
-            isinstance(settings.sparsifier, KeepNonzero | TopK | Threshold)
+            isinstance(settings.sparsifier, KeepNonzero | TopK | Threshold | Dropping)
             and type(settings.index) in _NATIVE_INDEX
             and type(settings.value) in _NATIVE_VALUE
             and isinstance(settings.memory, NoMemory | Residual)
@@ -136,7 +138,7 @@ class NativeBatch:
                 self._stages,
                 [job.gradient for job in jobs],
                 [job.slots["residual"] for job in jobs] if self._residual else [],
-                [self._topk.kept(job.spec.numel) if self._topk else 0 for job in jobs],
+                _choices(self._sparsifier, jobs),
                 [job.draw.key() if self._stochastic else 0 for job in jobs],
                 self._threads,
             )
@@ -170,6 +172,19 @@ class NativeBatch:
             # Something is wrong with the bytes, and the slow way says what.
             return self._stagewise.decode(readers, specs, outputs, draw_of, factor)
         return [DecodedGradient(bool(finite), nanoseconds / 1e6) for finite, nanoseconds in facts.tolist()]
+
+
+def _choices(sparsifier: Sparsifier, jobs: Sequence[EncodeJob]) -> list[_native.Choice]:
+    if isinstance(sparsifier, TopK):
+        return [(sparsifier.kept(job.spec.numel),) for job in jobs]
+    if isinstance(sparsifier, Dropping):
+        choices: list[_native.Choice] = []
+        for job in jobs:
+            threshold = sparsifier.threshold(job.slots)
+            sampled = sparsifier.sampled(job.spec.numel)
+            choices.append((-1.0 if threshold is None else threshold, *sampled, job.slots.get("sample")))
+        return choices
+    return []
 
 
 def make_batch(settings: Settings, threads: int = 1) -> Batch:

@@ -8,7 +8,7 @@ comes from a `Draw`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,8 +27,8 @@ class Stage(ABC):
 class Memory(Stage):
     """Owns what is not sent.
 
-    The wing allocates one zeroed array of the value dtype and numel elements per tensor for each name in `slots`; the
-    memory computes on them in place.
+    The wing allocates one zeroed array of the value dtype and numel elements per tensor for each name in `slots`, and
+    those that the sparsifier asks for; the stages compute on them in place.
     """
 
     slots: ClassVar[tuple[str, ...]]
@@ -51,10 +51,20 @@ class Memory(Stage):
 
 
 class Sparsifier(Stage):
-    """Chooses which elements to keep."""
+    """Chooses which elements to keep.
+
+    One that remembers something from step to step does so in slots, as memories do, but of sizes of its own.
+    """
+
+    def slot_sizes(self, numel: int) -> Mapping[str, int]:
+        """Elements of each slot that a tensor of `numel` elements needs; mostly there are none."""
+        return {}
+
+    def begin_step(self, tensors: Sequence[tuple[int, Mapping[str, Values]]]) -> None:
+        """Called with numel and slots of all tensors of a compressor before the first gradient of a step."""
 
     @abstractmethod
-    def sparsify(self, compensated: Values, view: MatrixView, draw: Draw) -> Support:
+    def sparsify(self, compensated: Values, view: MatrixView, draw: Draw, slots: Mapping[str, Values]) -> Support:
         """Positions to keep, possibly none; `compensated` is finite, one-dimensional, and left as it is."""
 
 

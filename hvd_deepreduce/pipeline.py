@@ -36,8 +36,9 @@ class Pipeline:
         self.settings = settings
 
     def new_slots(self, spec: TensorSpec) -> dict[str, Values]:
-        """The arrays that the memory needs for a tensor, for callers that keep them in NumPy."""
-        return {name: np.zeros(spec.numel, spec.value_dtype) for name in self.settings.memory.slots}
+        """The arrays that the stages need for a tensor, for callers that keep them in NumPy."""
+        sizes = self.settings.slot_sizes(spec.numel)
+        return {name: np.zeros(size, spec.value_dtype) for name, size in sizes.items()}
 
     def encode(self, gradient: Values, spec: TensorSpec, slots: Mapping[str, Values], draw: Draw) -> EncodedGradient:
         """The frame of a dense gradient, given flat in `spec.value_dtype`; `slots` are brought up to date.
@@ -59,7 +60,7 @@ class Pipeline:
         compensated = settings.memory.compensate(gradient, slots)
         if compensated is None:
             return EncodedGradient(NOT_FINITE_FRAME, finite=False)
-        support = settings.sparsifier.sparsify(compensated, spec.view, draw)
+        support = settings.sparsifier.sparsify(compensated, spec.view, draw, slots)
         if support.kept == 0:
             nothing = SparseGradient(support, np.empty(0, spec.value_dtype))
             settings.memory.update(compensated, slots, nothing)

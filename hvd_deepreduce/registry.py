@@ -12,6 +12,7 @@ from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
 from hvd_deepreduce.memories.none import NoMemory
 from hvd_deepreduce.memories.residual import Residual
+from hvd_deepreduce.sparsifiers.dropping import Dropping
 from hvd_deepreduce.sparsifiers.nonzero import KeepNonzero
 from hvd_deepreduce.sparsifiers.threshold import Threshold
 from hvd_deepreduce.sparsifiers.topk import TopK
@@ -21,7 +22,7 @@ from hvd_deepreduce.value_codecs.qsgd import Qsgd
 from hvd_deepreduce.value_codecs.raw import RawValues
 
 SPARSIFIERS: Final[Mapping[str, type[Sparsifier]]] = MappingProxyType(
-    {"none": KeepNonzero, "topk": TopK, "threshold": Threshold}
+    {"none": KeepNonzero, "topk": TopK, "threshold": Threshold, "dropping": Dropping}
 )
 INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType({"raw": Raw, "bitmap": Bitmap, "rice": Rice})
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(

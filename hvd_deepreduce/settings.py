@@ -71,6 +71,10 @@ class Settings:
     def __post_init__(self) -> None:
         require_integer("settings", "seed", self.seed, minimum=0, maximum=2**64 - 1)
 
+    def slot_sizes(self, numel: int) -> dict[str, int]:
+        """Elements of each array that the stages keep for a tensor from step to step."""
+        return {**dict.fromkeys(self.memory.slots, numel), **self.sparsifier.slot_sizes(numel)}
+
     @classmethod
     def of(
         cls,

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "binding.hpp"
 #include "binding_results.hpp"
 #include "dense.hpp"
@@ -92,6 +94,35 @@ py::array select_above(const py::object& values, double threshold) {
     });
 }
 
+py::array sample_positions(const py::object& numel_given, const py::object& count_given) {
+    const std::uint64_t numel = to_numel(numel_given);
+    const std::uint64_t count = to_integer(count_given, "count", 0, numel);
+    return with_position_dtype(numel, [&](auto position) -> py::array {
+        using P = decltype(position);
+        py::array_t<P> positions(static_cast<py::ssize_t>(count));
+        run([=, out = fill(positions)] {
+            for (std::size_t i = 0; i < out.size; ++i) {
+                out[i] = static_cast<P>(sample_position(numel, count, i));
+            }
+        });
+        return positions;
+    });
+}
+
+double sampled_threshold(const py::object& sample, const py::object& above) {
+    return with_values(sample, "sample", [&](const py::array& array, auto value) {
+        using V = decltype(value);
+        const auto source = view<V>(array);
+        const std::uint64_t larger = to_integer(above, "above", 0, ~std::uint64_t{0});
+        const auto bits = scratch<Bits<V>>(source.size);
+        return run([&] {
+            std::transform(source.begin(), source.end(), bits.get(), [](V element) { return magnitude(element); });
+            return static_cast<double>(
+                deepreduce::sampled_threshold<V>(Span<Bits<V>>{bits.get(), source.size}, larger));
+        });
+    });
+}
+
 }  // namespace
 
 void bind_dense(py::module_& module) {
@@ -102,6 +133,8 @@ void bind_dense(py::module_& module) {
     module.def("scatter_add", &scatter_add, py::arg("dense"), py::arg("positions"), py::arg("values"),
                py::arg("factor"));
     module.def("select_topk", &select_topk, py::arg("values"), py::arg("kept"));
+    module.def("sample_positions", &sample_positions, py::arg("numel"), py::arg("count"));
+    module.def("sampled_threshold", &sampled_threshold, py::arg("sample"), py::arg("above"));
     module.def("select_above", &select_above, py::arg("values"), py::arg("threshold"));
 }
 

@@ -25,13 +25,23 @@ struct Dense {
     Span<float> single;
     Span<double> twice;
 
-    std::size_t numel() const { return single.data != nullptr ? single.size : twice.size; }
+    bool is_single() const { return single.data != nullptr; }
+    std::size_t numel() const { return is_single() ? single.size : twice.size; }
 };
+
+template <typename V>
+Span<V> of(const Dense& dense) {
+    if constexpr (sizeof(V) == sizeof(float)) {
+        return dense.single;
+    } else {
+        return dense.twice;
+    }
+}
 
 /// Calls `use` with the span of the type that the gradient has.
 template <typename Use>
 auto with_dense(const Dense& dense, Use use) {
-    return dense.single.data != nullptr ? use(dense.single) : use(dense.twice);
+    return dense.is_single() ? use(dense.single) : use(dense.twice);
 }
 
 Dense to_dense(py::handle object, const char* name, bool written) {
@@ -73,8 +83,10 @@ Stages to_stages(const py::tuple& given) {
         stages.selection = Selection::topk;
     } else if (selection == "threshold") {
         stages.selection = Selection::above;
+    } else if (selection == "dropping") {
+        stages.selection = Selection::dropping;
     } else {
-        refuse("stages: sparsifier " + selection + "; allowed are none, topk, threshold");
+        refuse("stages: sparsifier " + selection + "; allowed are none, topk, threshold, dropping");
     }
     stages.threshold = given[1].cast<double>();
     const std::uint64_t index = to_integer(given[2], "index id", 1, 4);
@@ -89,17 +101,55 @@ Stages to_stages(const py::tuple& given) {
     return stages;
 }
 
+/// A Choice whose sample is still an array of either value type.
+struct ChoiceGiven {
+    std::uint64_t kept = 0;
+    double threshold = 0;
+    std::uint64_t sampled = 0;
+    std::uint64_t above = 0;
+    Dense sample;
+
+    template <typename V>
+    Choice<V> as() const {
+        return {kept, threshold, sampled, above, of<V>(sample)};
+    }
+};
+
+/// From (kept,) for top-k, and (threshold, sampled, above, sample or None) for dropping.
+ChoiceGiven to_choice(Selection selection, py::handle given, const Dense& gradient) {
+    ChoiceGiven choice;
+    const std::size_t numel = gradient.numel();
+    if (selection == Selection::topk) {
+        choice.kept = to_integer(given.cast<py::tuple>()[0], "kept", 0, numel);
+    } else if (selection == Selection::dropping) {
+        const auto parts = given.cast<py::tuple>();
+        choice.threshold = parts[0].cast<double>();
+        choice.sampled = to_integer(parts[1], "sampled", 1, numel);
+        choice.above = to_integer(parts[2], "above", 0, numel);
+        if (!parts[3].is_none()) {
+            choice.sample = to_dense(parts[3], "sample", true);
+            if (choice.sample.numel() > numel || choice.sample.is_single() != gradient.is_single()) {
+                refuse("sample: larger than the gradient, or of another dtype");
+            }
+        }
+    }
+    return choice;
+}
+
 py::tuple encode_frames(const py::tuple& stages_given, const py::list& gradients, const py::list& residuals,
-                        const std::vector<std::uint64_t>& kept, const std::vector<std::uint64_t>& keys,
+                        const py::list& choices_given, const std::vector<std::uint64_t>& keys,
                         const py::object& threads_given) {
     const Stages stages = to_stages(stages_given);
     const std::size_t count = gradients.size();
     const auto threads = static_cast<unsigned>(to_integer(threads_given, "threads", 1, kMaxThreads));
-    if (kept.size() != count || keys.size() != count || residuals.size() != (stages.residual ? count : 0)) {
-        refuse("encode_frames: as many residuals, kept and keys as gradients are needed");
+    const bool chosen = stages.selection == Selection::topk || stages.selection == Selection::dropping;
+    if (choices_given.size() != (chosen ? count : 0) || keys.size() != count ||
+        residuals.size() != (stages.residual ? count : 0)) {
+        refuse("encode_frames: as many residuals, choices and keys as gradients are needed");
     }
     std::vector<Dense> dense(count);
     std::vector<Dense> memory(count);
+    std::vector<ChoiceGiven> choices(count);
     for (std::size_t i = 0; i < count; ++i) {
         dense[i] = to_dense(gradients[i], "gradient", false);
         if (stages.residual) {
@@ -108,8 +158,8 @@ py::tuple encode_frames(const py::tuple& stages_given, const py::list& gradients
                 refuse("residual: size or dtype differs from the gradient's");
             }
         }
-        if (stages.selection == Selection::topk && kept[i] > dense[i].numel()) {
-            refuse("kept: " + std::to_string(kept[i]) + " is above numel " + std::to_string(dense[i].numel()));
+        if (chosen) {
+            choices[i] = to_choice(stages.selection, choices_given[i], dense[i]);
         }
     }
     std::vector<std::vector<std::uint8_t>> frames(count);
@@ -121,14 +171,8 @@ py::tuple encode_frames(const py::tuple& stages_given, const py::list& gradients
             const auto start = Clock::now();
             const FrameFacts found = with_dense(dense[i], [&](auto gradient) {
                 using V = std::remove_reference_t<decltype(gradient[0])>;
-                Span<V> residual;
-                if constexpr (sizeof(V) == sizeof(float)) {
-                    residual = memory[i].single;
-                } else {
-                    residual = memory[i].twice;
-                }
-                return encode_frame<V>(stages, gradient, residual, kept[i], keys[i], workspaces[worker].of(gradient),
-                                       frames[i]);
+                return encode_frame<V>(stages, gradient, of<V>(memory[i]), choices[i].as<V>(), keys[i],
+                                       workspaces[worker].of(gradient), frames[i]);
             });
             const std::int64_t row[kFacts] = {
                 static_cast<std::int64_t>(found.length),      static_cast<std::int64_t>(found.kept),
@@ -220,7 +264,7 @@ py::object decode_frames(const py::tuple& stages_given, const py::list& bodies,
 
 void bind_frames(py::module_& module) {
     module.def("encode_frames", &encode_frames, py::arg("stages"), py::arg("gradients"), py::arg("residuals"),
-               py::arg("kept"), py::arg("keys"), py::arg("threads"));
+               py::arg("choices"), py::arg("keys"), py::arg("threads"));
     module.def("decode_frames", &decode_frames, py::arg("stages"), py::arg("bodies"), py::arg("numels"),
                py::arg("outputs"), py::arg("factor"), py::arg("threads"));
 }

@@ -37,6 +37,28 @@ void find_topk(Span<const V> values, std::uint64_t kept, Workspace<V>& workspace
     select_topk(values, span_of(scratch.positions), span_of(scratch.candidates), span_of(workspace.magnitudes));
 }
 
+template <typename V>
+double threshold_of(const Stages& stages, const Choice<V>& choice, Span<const V> values, Workspace<V>& workspace) {
+    if (stages.selection == Selection::nonzero) {
+        return 0;
+    }
+    if (stages.selection == Selection::above) {
+        return stages.threshold;
+    }
+    auto& magnitudes = workspace.magnitudes;
+    if (choice.sample.size != 0) {
+        magnitudes.resize(choice.sample.size);
+        take_sample(values, span_of(magnitudes));
+        std::transform(magnitudes.begin(), magnitudes.end(), choice.sample.begin(), from_magnitude<V>);
+    }
+    if (choice.threshold >= 0) {
+        return choice.threshold;
+    }
+    magnitudes.resize(choice.sampled);
+    take_sample(values, span_of(magnitudes));
+    return sampled_threshold<V>(span_of(magnitudes), choice.above);
+}
+
 template <typename P>
 Status encode_index(IndexId id, Span<const P> positions, std::uint64_t numel, std::vector<std::uint8_t>& payload) {
     if (id == IndexId::rice) {
@@ -155,7 +177,7 @@ FrameFacts append_special(std::uint8_t what, std::vector<std::uint8_t>& out) {
 }  // namespace
 
 template <typename V>
-FrameFacts encode_frame(const Stages& stages, Span<const V> gradient, Span<V> residual, std::uint64_t kept,
+FrameFacts encode_frame(const Stages& stages, Span<const V> gradient, Span<V> residual, const Choice<V>& choice,
                         std::uint64_t key, Workspace<V>& workspace, std::vector<std::uint8_t>& out) {
     if (stages.residual ? !compensate(residual, gradient) : !all_finite(gradient)) {
         return append_special(kNotFinite, out);
@@ -163,9 +185,9 @@ FrameFacts encode_frame(const Stages& stages, Span<const V> gradient, Span<V> re
     const Span<const V> compensated = stages.residual ? Span<const V>(residual) : gradient;
     return with_positions(workspace, gradient.size, [&](auto& scratch) {
         if (stages.selection == Selection::topk) {
-            find_topk(compensated, kept, workspace, scratch);
+            find_topk(compensated, choice.kept, workspace, scratch);
         } else {
-            select_above(compensated, stages.selection == Selection::above ? stages.threshold : 0.0, scratch.positions);
+            select_above(compensated, threshold_of(stages, choice, compensated, workspace), scratch.positions);
         }
         const auto positions = span_of(scratch.positions);
         using P = std::remove_reference_t<decltype(positions[0])>;
@@ -234,9 +256,9 @@ bool add_frame(const Stages& stages, const FrameView& frame, double factor, Work
     });
 }
 
-template FrameFacts encode_frame(const Stages&, Span<const float>, Span<float>, std::uint64_t, std::uint64_t,
+template FrameFacts encode_frame(const Stages&, Span<const float>, Span<float>, const Choice<float>&, std::uint64_t,
                                  Workspace<float>&, std::vector<std::uint8_t>&);
-template FrameFacts encode_frame(const Stages&, Span<const double>, Span<double>, std::uint64_t, std::uint64_t,
+template FrameFacts encode_frame(const Stages&, Span<const double>, Span<double>, const Choice<double>&, std::uint64_t,
                                  Workspace<double>&, std::vector<std::uint8_t>&);
 template bool add_frame(const Stages&, const FrameView&, double, Workspace<float>&, Span<float>);
 template bool add_frame(const Stages&, const FrameView&, double, Workspace<double>&, Span<double>);

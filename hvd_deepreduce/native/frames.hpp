@@ -10,7 +10,7 @@
 
 namespace deepreduce {
 
-enum class Selection { nonzero, topk, above };
+enum class Selection { nonzero, topk, above, dropping };
 
 /// Wire ids of FORMAT.md, 4 and 5.
 enum class IndexId : std::uint64_t { raw = 1, bitmap = 3, rice = 4 };
@@ -23,6 +23,20 @@ struct Stages {
     ValueId value;
     QsgdSettings qsgd;
     bool residual;
+};
+
+/// What the sparsifier is told of one tensor.
+template <typename V>
+struct Choice {
+    /// How many to keep, for Selection::topk.
+    std::uint64_t kept = 0;
+    /// For Selection::dropping: above what to keep, or, if negative, from how large a sample to estimate that, and how
+    /// many of the sample are to exceed it.
+    double threshold = 0;
+    std::uint64_t sampled = 0;
+    std::uint64_t above = 0;
+    /// Overwritten with a sample of the magnitudes; may be empty.
+    Span<V> sample;
 };
 
 /// What a sender knows of a frame; sizes in bytes.
@@ -61,10 +75,10 @@ struct Workspace {
     PositionScratch<std::uint64_t> wide;
 };
 
-/// Appends the frame of a gradient to `out` and brings `residual` up to date (empty where the stages have none). `kept`
-/// is for Selection::topk, `key` for stochastic codecs.
+/// Appends the frame of a gradient to `out` and brings `residual` up to date (empty where the stages have none). `key`
+/// is for stochastic codecs.
 template <typename V>
-FrameFacts encode_frame(const Stages& stages, Span<const V> gradient, Span<V> residual, std::uint64_t kept,
+FrameFacts encode_frame(const Stages& stages, Span<const V> gradient, Span<V> residual, const Choice<V>& choice,
                         std::uint64_t key, Workspace<V>& workspace, std::vector<std::uint8_t>& out);
 
 /// Takes one frame from the front of `bundle`; false for one that no encoder makes with these stages.

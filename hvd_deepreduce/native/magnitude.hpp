@@ -32,4 +32,10 @@ inline Bits<V> magnitude(V value) {
     return load<Bits<V>>(&value) & ~FloatBits<V>::kSign;
 }
 
+/// The inverse of `magnitude`, for values that are not negative.
+template <typename V>
+inline V from_magnitude(Bits<V> bits) {
+    return load<V>(&bits);
+}
+
 }  // namespace deepreduce

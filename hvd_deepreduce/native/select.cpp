@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "random.hpp"
 #include "rank.hpp"
@@ -45,15 +46,12 @@ Plan plan(std::size_t numel, std::size_t kept) {
     return plan;
 }
 
-/// One value is drawn from each of equal strides, at a place that follows no pattern. Uses `scratch` for the sample.
+/// Uses `scratch` for the sample.
 template <typename V>
 streams::Range<V> guess(Span<const V> values, const Plan& plan, Span<Bits<V>> scratch) {
     streams::Range<V> range{0, static_cast<Bits<V>>(~FloatBits<V>::kSign)};
     const auto sample = scratch.part(0, plan.sample);
-    for (std::size_t i = 0; i < sample.size; ++i) {
-        const std::size_t stride = values.size / sample.size;
-        sample[i] = magnitude(values[i * stride + random_u64(0, i) % stride]);
-    }
+    take_sample(values, sample);
     if (plan.rank_low < sample.size) {
         range.lowest = find_cut<Bits<V>>(sample, plan.rank_low).limit;
     }
@@ -93,6 +91,27 @@ streams::Range<V> range_above(double threshold) {
 }
 
 }  // namespace
+
+std::uint64_t sample_position(std::uint64_t numel, std::uint64_t count, std::uint64_t i) {
+    const std::uint64_t stride = numel / count;
+    return i * stride + random_u64(0, i) % stride;
+}
+
+template <typename V>
+void take_sample(Span<const V> values, Span<Bits<V>> sample) {
+    for (std::size_t i = 0; i < sample.size; ++i) {
+        sample[i] = magnitude(values[sample_position(values.size, sample.size, i)]);
+    }
+}
+
+template <typename V>
+V sampled_threshold(Span<Bits<V>> sample, std::uint64_t above) {
+    if (above >= sample.size) {
+        return 0;
+    }
+    std::nth_element(sample.begin(), sample.begin() + above, sample.end(), std::greater<>());
+    return from_magnitude<V>(sample[above]);
+}
 
 std::size_t topk_scratch(std::size_t numel, std::size_t kept) { return plan(numel, kept).room; }
 
@@ -153,6 +172,10 @@ void select_above(Span<const V> values, double threshold, std::vector<P>& found)
     found.resize(count);
 }
 
+template void take_sample(Span<const float>, Span<Bits<float>>);
+template void take_sample(Span<const double>, Span<Bits<double>>);
+template float sampled_threshold(Span<Bits<float>>, std::uint64_t);
+template double sampled_threshold(Span<Bits<double>>, std::uint64_t);
 template void select_topk(Span<const float>, Span<std::uint32_t>, Span<std::uint32_t>, Span<Bits<float>>);
 template void select_topk(Span<const float>, Span<std::uint64_t>, Span<std::uint64_t>, Span<Bits<float>>);
 template void select_topk(Span<const double>, Span<std::uint32_t>, Span<std::uint32_t>, Span<Bits<double>>);

@@ -22,4 +22,17 @@ void select_topk(Span<const V> values, Span<P> kept, Span<P> scratch_positions, 
 template <typename V, typename P>
 void select_above(Span<const V> values, double threshold, std::vector<P>& found);
 
+/// Position `i` of a sample: one is drawn from each of `count` equal strides of numel elements, at a place that follows
+/// no pattern. `count` is at most numel.
+std::uint64_t sample_position(std::uint64_t numel, std::uint64_t count, std::uint64_t i);
+
+/// The magnitudes at the positions of a sample.
+template <typename V>
+void take_sample(Span<const V> values, Span<Bits<V>> sample);
+
+/// What `above` magnitudes of a sample exceed, or fewer where some are equal; 0 where there are no more than these.
+/// Reorders the sample.
+template <typename V>
+V sampled_threshold(Span<Bits<V>> sample, std::uint64_t above);
+
 }  // namespace deepreduce

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,5 +18,5 @@ class KeepNonzero(Sparsifier):
 
     name: ClassVar[str] = "none"
 
-    def sparsify(self, compensated: Values, view: MatrixView, draw: Draw) -> Support:
+    def sparsify(self, compensated: Values, view: MatrixView, draw: Draw, slots: Mapping[str, Values]) -> Support:
         return Support(_native.select_above(compensated, 0.0), view)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,5 +27,5 @@ class Threshold(Sparsifier):
             self, "value", float(self.value) + 0.0
         )  # equal settings are spelled, and fingerprinted, alike
 
-    def sparsify(self, compensated: Values, view: MatrixView, draw: Draw) -> Support:
+    def sparsify(self, compensated: Values, view: MatrixView, draw: Draw, slots: Mapping[str, Values]) -> Support:
         return Support(_native.select_above(compensated, self.value), view)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,5 +33,5 @@ class TopK(Sparsifier):
         """How many of `numel` elements are kept."""
         return min(numel, max(1, round(self.density * numel)))
 
-    def sparsify(self, compensated: Values, view: MatrixView, draw: Draw) -> Support:
+    def sparsify(self, compensated: Values, view: MatrixView, draw: Draw, slots: Mapping[str, Values]) -> Support:
         return Support(_native.select_topk(compensated, self.kept(view.numel)), view)

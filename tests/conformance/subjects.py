@@ -12,6 +12,7 @@ from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, SPARSIFIERS, VALUE_C
 _MORE: Mapping[str, list[dict[str, Any]]] = {
     "topk": [{"density": 0.25}, {"density": 1.0}],
     "threshold": [{"value": 0.0}, {"value": 0.5}],
+    "dropping": [{"rate": 0.5, "sample": 0.3}, {"rate": 0.0}, {"rate": 0.9, "scope": "global"}],
     "qsgd": [{"bits": 2, "bucket": 3}, {"bits": 16, "bucket": 2**20}, {"bits": 5, "bucket": 1}],
 }
 

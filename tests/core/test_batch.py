@@ -17,7 +17,14 @@ from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.wire.reader import ByteReader
 
-SPARSIFIERS = ("none", "topk(density=0.07)", "threshold(value=1.5)", "threshold(value=1e9)")
+SPARSIFIERS = (
+    "none",
+    "topk(density=0.07)",
+    "threshold(value=1.5)",
+    "threshold(value=1e9)",
+    "dropping(rate=0.9, sample=0.1)",
+    "dropping(rate=0.9, scope='global')",
+)
 VALUES = [{"qsgd": "qsgd(bits=5, bucket=32)"}.get(name, name) for name in VALUE_CODECS]
 SPECS = [
     TensorSpec("a", (40, 50)),
@@ -57,6 +64,9 @@ def test_native_equals_stagewise(text: str, threads: int) -> None:
         for number, batch in enumerate(batches):
             of_ranks = []
             for rank in range(2):
+                settings.sparsifier.begin_step(
+                    [(spec.numel, one) for spec, one in zip(SPECS, slots[number][rank], strict=True)]
+                )
                 jobs = map(EncodeJob, gradients(rank, step), SPECS, slots[number][rank], draws(rank, step))
                 encoded = list(batch.encode(list(jobs)))
                 of_ranks.append(

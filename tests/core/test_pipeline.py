@@ -69,7 +69,7 @@ def test_frames_are_those_of_the_reference(sparsifier, index, value, dtype):
     gradient = gradient_of(spec)
     gradient[::3] = 0
     encoded = pipeline.encode(gradient, spec, {}, DRAW)
-    support = settings.sparsifier.sparsify(gradient, spec.view, DRAW)
+    support = settings.sparsifier.sparsify(gradient, spec.view, DRAW, {})
     values = gradient[support.positions].view(unsigned).tolist()
     codecs = reference_codecs(settings)
     assert encoded.frame == reference.encode(support.positions.tolist(), values, codecs, 700, width, DRAW.key())

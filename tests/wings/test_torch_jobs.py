@@ -13,7 +13,7 @@ JOBS = [(2, "gloo"), (3, "gloo"), (2, "mpi")]
 
 @pytest.mark.parametrize(("ranks", "backend"), JOBS)
 @pytest.mark.parametrize(
-    "arguments", [("--steps", "200"), ("--all", "--steps", "10")], ids=["four-200-steps", "all-10-steps"]
+    "arguments", [("--steps", "200"), ("--all", "--steps", "10")], ids=["five-200-steps", "all-10-steps"]
 )
 def test_replicas_are_equal_to_one_another_and_to_the_oracle(
     ranks: int, backend: str, arguments: tuple[str, ...]
@@ -21,7 +21,7 @@ def test_replicas_are_equal_to_one_another_and_to_the_oracle(
     job = run_job("triples.py", *arguments, ranks=ranks, backend=backend)
     assert job.code == 0, job.output
     for rank in range(ranks):
-        triples = 3 * 3 * 4 * 2 if "--all" in arguments else 4
+        triples = 4 * 3 * 4 * 2 if "--all" in arguments else 5
         assert f"TRIPLES {triples} ok" in job.of_rank(rank), job.output
 
 

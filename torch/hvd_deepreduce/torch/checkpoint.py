@@ -65,9 +65,10 @@ def _slot(slots: Mapping[str, Any], tensor: TensorState, name: str) -> Values:
     where = f"load_state_dict(): tensor {tensor.spec.name!r}: {name}"
     if not isinstance(saved, torch.Tensor) or saved.is_meta:
         raise StateMismatchError(f"{where} is missing")
-    if saved.shape != (tensor.spec.numel,) or saved.dtype != tensor.value_dtype:
+    shape = tensor.slots[name].shape
+    if saved.shape != shape or saved.dtype != tensor.value_dtype:
         raise StateMismatchError(
-            f"{where} has shape {tuple(saved.shape)} and dtype {saved.dtype}; needed are ({tensor.spec.numel},) and "
+            f"{where} has shape {tuple(saved.shape)} and dtype {saved.dtype}; needed are {shape} and "
             f"{tensor.value_dtype}"
         )
     if not torch.isfinite(saved).all():

@@ -40,7 +40,8 @@ class DeepReduce(Compressor):  # type: ignore[misc]
 
     Args:
         named_parameters: what `model.named_parameters()` gives; the same names, shapes and order on every rank.
-        sparsifier: which elements to keep: `none`, `topk(density=...)`, `threshold(value=...)`.
+        sparsifier: which elements to keep: `none`, `topk(density=...)`, `threshold(value=...)`,
+            `dropping(rate=...)`.
         index: how their positions are coded: `raw`, `bitmap`, `rice`.
         value: how their values are coded: `raw`, `fp16`, `bf16`, `qsgd(bits=..., bucket=...)`.
         memory: what becomes of the rest: `residual` (error feedback) or `none`.

@@ -116,6 +116,7 @@ class Session:
             self._require_no_other()
             self._require_same_place()
             self._round.clear()
+            self._settings.sparsifier.begin_step([(one.spec.numel, one.slots) for one in self.tensors.all])
         spec = state.spec
         if arrays.dtype_name(gradient) != spec.dtype or gradient.numel() != spec.numel:
             raise DeepReduceError(

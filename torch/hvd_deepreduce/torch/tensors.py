@@ -52,7 +52,7 @@ class TensorTable:
                 self.specs.append(TensorSpec(name, tuple(parameter.shape), dtype))
         self.plan = plan_buckets(self.specs, bucket_bytes)
         self._names = parameters.names
-        self._slot_names = settings.memory.slots
+        self._slot_sizes = settings.slot_sizes
         self._states: list[TensorState] = []
 
     def allocate(self, statistics: Sequence[TensorStatistics]) -> None:
@@ -60,8 +60,14 @@ class TensorTable:
         bucket_of = {index: (number, member) for number, of in enumerate(self.plan) for member, index in enumerate(of)}
         for index, spec in enumerate(self.specs):
             dtype = arrays.value_dtype(spec)
-            slots: dict[str, Values] = {slot: torch.zeros(spec.numel, dtype=dtype).numpy() for slot in self._slot_names}
+            sizes = self._slot_sizes(spec.numel)
+            slots: dict[str, Values] = {slot: torch.zeros(size, dtype=dtype).numpy() for slot, size in sizes.items()}
             self._states.append(TensorState(spec, *bucket_of[index], statistics[index], slots, dtype))
+
+    @property
+    def all(self) -> list[TensorState]:
+        """The states of all tensors, in the order of the parameters."""
+        return self._states
 
     def at(self, place: int) -> TensorState:
         """The state of the tensor at a place of the parameter list; raises for one that was not compressible before."""
