@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hvd_deepreduce.pipeline import EncodedGradient
+from hvd_deepreduce.records import ratios
 from hvd_deepreduce.sparse import TensorSpec
 
 
@@ -59,14 +61,6 @@ class TensorStatistics:
         }
 
 
-def ratios(sent_bytes: int, dense_bytes: int, kept: int) -> dict[str, float | None]:
-    """Relative volume (sent / dense) and bits per kept element; None where there is nothing to divide by."""
-    return {
-        "relative_volume": sent_bytes / dense_bytes if dense_bytes else None,
-        "bits_per_kept": 8 * sent_bytes / kept if kept else None,
-    }
-
-
 _SUMMED = (
     "numel",
     "kept",
@@ -88,6 +82,7 @@ class Statistics:
         self.settings = settings
         self.tensors = [TensorStatistics(spec) for spec in specs]
         self.pass_through = pass_through
+        self.since = time.time()
         self.steps = 0
         self.collectives = 0
         self.bundle_bytes = 0
@@ -102,6 +97,7 @@ class Statistics:
         total |= ratios(sent_bytes, total["dense_bytes"], total["kept"])
         return {
             "settings": self.settings,
+            "since": self.since,
             "steps": self.steps,
             "collectives": self.collectives,
             "tensors": rows,

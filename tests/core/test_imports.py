@@ -28,6 +28,8 @@ TABLE = {
     "registry": STAGE | FAMILIES,
     "settings": STAGE | {"registry"},
     "pipeline": STAGE | {"wire", "registry", "settings"},
+    "records": {"errors", "agreement"},
+    "writers": {"errors", "records"},
 }
 
 

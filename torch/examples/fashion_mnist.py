@@ -14,6 +14,7 @@ import horovod.torch as hvd
 import image_data
 import torch
 from job_result import JobResult, Volume, result_table
+from mixed_precision import MixedPrecision
 from progress import terminal_watched, training_progress
 from residual_net import ResidualNet
 from rich.console import Console
@@ -23,17 +24,20 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from train_options import parse_options
 
+from hvd_deepreduce import JsonLinesWriter
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.torch import DeepReduce
 
+LOG_EVERY = 50
 
-def make_compression(wanted: str, model: nn.Module, seed: int) -> Any:
+
+def make_compression(wanted: str, model: nn.Module, seed: int, precision: MixedPrecision) -> Any:
     """What goes to `hvd.DistributedOptimizer` as `compression=`."""
     if wanted == "dense":
         return hvd.Compression.none
     if wanted == "fp16":
         return TimedCast(hvd.Compression.fp16)
-    return DeepReduce.from_string(model.named_parameters(), wanted, seed=seed)
+    return DeepReduce.from_string(model.named_parameters(), wanted, seed=seed, loss_scale=precision.scaler.get_scale)
 
 
 def train(options: argparse.Namespace) -> None:
@@ -47,7 +51,8 @@ def train(options: argparse.Namespace) -> None:
     model = ResidualNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=options.momentum, nesterov=True)
 
-    compression = make_compression(options.compression, model, options.seed)
+    precision = MixedPrecision(next(model.parameters()).device.type, options.amp)
+    compression = make_compression(options.compression, model, options.seed, precision)
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), compression=compression)
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
@@ -56,19 +61,22 @@ def train(options: argparse.Namespace) -> None:
     batches = islice(endless_batches(images, options.batch_size, options.seed), options.steps)
     if hvd.rank() == 0:
         print(f"{options.compression}: {images.name}, {options.steps} steps on {hvd.size()} ranks", flush=True)
+    log = JsonLinesWriter(options.statistics) if options.statistics and hvd.rank() == 0 else None
     clock = StepClock()
     with training_progress(options.progress, options.compression, options.steps, hvd.rank() == 0) as show:
         for step, (inputs, labels) in enumerate(batches, start=1):
             optimizer.zero_grad()
-            loss = cross_entropy(model(inputs), labels)
-            loss.backward()
+            with precision.autocast:
+                loss = cross_entropy(model(inputs), labels)
+            precision.scaler.scale(loss).backward()
             # `optimizer.step()` alone would do both; apart, the time spent on the exchange can be told.
             with clock.synchronizing():
                 optimizer.synchronize()
-            with optimizer.skip_synchronize():
-                optimizer.step()
+            precision.step(optimizer, compression)
             schedule.step()
             show(step, loss.detach())
+            if log and step % LOG_EVERY == 0:
+                log.write(compression.stats(), loss=loss.item())
     times = clock.stop(options.steps, compression)
 
     result = JobResult(
@@ -86,6 +94,9 @@ def train(options: argparse.Namespace) -> None:
     )
     if hvd.rank() == 0:
         tell(result, compression)
+        if log:
+            log.write(compression.stats(), accuracy=result.accuracy)
+            log.close()
         if options.json:
             options.json.write_text(result.to_json())
     if not result.replicas_identical:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 DEFAULT_COMPRESSION = "topk(density=0.01)+rice+qsgd(bits=7)"
+WITHOUT_STATISTICS = ("dense", "fp16")
 
 
 def parse_options(description: str) -> argparse.Namespace:
@@ -16,6 +17,8 @@ def parse_options(description: str) -> argparse.Namespace:
     parser.add_argument("--lr", type=float, default=0.12, help="highest learning rate")
     parser.add_argument("--momentum", type=float, default=0.8, help="Nesterov momentum")
     parser.add_argument("--seed", type=int, default=0, help="of weights, shuffling and stochastic codecs")
+    parser.add_argument("--amp", action="store_true", help="train in half precision, with a loss scale")
+    parser.add_argument("--statistics", type=Path, metavar="FILE", help="write what was sent there, as JSON lines")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there too")
     parser.add_argument(
         "--progress",
@@ -23,7 +26,10 @@ def parse_options(description: str) -> argparse.Namespace:
         default="auto",
         help="a live bar, a line per tenth or per hundredth; auto: a bar if the output is a terminal, else lines",
     )
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.statistics and options.compression in WITHOUT_STATISTICS:
+        parser.error(f"--statistics: {options.compression} has none; needed are settings of DeepReduce")
+    return options
 
 
 def positive_integer(text: str) -> int:
