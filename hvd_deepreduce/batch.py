@@ -23,7 +23,7 @@ from hvd_deepreduce.memories.residual import Residual
 from hvd_deepreduce.pipeline import EncodedGradient, Pipeline
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
-from hvd_deepreduce.sparse import TensorSpec, Values
+from hvd_deepreduce.sparse import SparseGradient, TensorSpec, Values
 from hvd_deepreduce.sparsifiers.dropping import Dropping
 from hvd_deepreduce.sparsifiers.nonzero import KeepNonzero
 from hvd_deepreduce.sparsifiers.threshold import Threshold
@@ -33,13 +33,32 @@ from hvd_deepreduce.value_codecs.fp16 import Float16
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
 from hvd_deepreduce.value_codecs.raw import RawValues
 from hvd_deepreduce.wire.bundle import require_padding
+from hvd_deepreduce.wire.frame import Frame, Special
 from hvd_deepreduce.wire.reader import ByteReader
+
+
+class Elsewhere(Protocol):
+    """A gradient that lies on some device; it encodes itself, and is overwritten with a sum later."""
+
+    def encode(self, draw: Draw) -> EncodedGradient: ...
+
+    def clear(self) -> None:
+        """Makes it zero."""
+
+    def add(self, gradient: SparseGradient, factor: float) -> None:
+        """Adds factor x a sparse gradient, every product rounded before it is added."""
+
+    def spoil(self) -> None:
+        """Makes it NaN."""
+
+
+Gradient = Values | Elsewhere
 
 
 class EncodeJob(NamedTuple):
     """A gradient with the slots of its memory; what `Pipeline.encode` takes."""
 
-    gradient: Values
+    gradient: Gradient
     spec: TensorSpec
     slots: Mapping[str, Values]
     draw: Draw
@@ -62,7 +81,7 @@ class Batch(Protocol):
         self,
         readers: Sequence[ByteReader],
         specs: Sequence[TensorSpec],
-        outputs: Sequence[Values | None],
+        outputs: Sequence[Gradient | None],
         draw_of: Callable[[int, int], Draw],
         factor: float,
     ) -> list[DecodedGradient]:
@@ -82,13 +101,16 @@ class StagewiseBatch:
 
     def encode(self, jobs: Sequence[EncodeJob]) -> Iterator[EncodedGradient]:
         for job in jobs:
-            yield self._pipeline.encode(job.gradient, job.spec, job.slots, job.draw)
+            if isinstance(job.gradient, np.ndarray):
+                yield self._pipeline.encode(job.gradient, job.spec, job.slots, job.draw)
+            else:
+                yield job.gradient.encode(job.draw)
 
     def decode(
         self,
         readers: Sequence[ByteReader],
         specs: Sequence[TensorSpec],
-        outputs: Sequence[Values | None],
+        outputs: Sequence[Gradient | None],
         draw_of: Callable[[int, int], Draw],
         factor: float,
     ) -> list[DecodedGradient]:
@@ -101,13 +123,34 @@ class StagewiseBatch:
             start = time.perf_counter()
             finite = True
             if output is not None:
-                output.fill(0)
+                total = _HostSum(output) if isinstance(output, np.ndarray) else output
+                total.clear()
                 for rank, of_rank in enumerate(frames):
-                    finite &= self._pipeline.add_into(output, of_rank[place], spec, draw_of(rank, place), factor)
+                    frame = of_rank[place]
+                    if isinstance(frame, Frame):
+                        total.add(self._pipeline.decode(frame, spec, draw_of(rank, place)), factor)
+                    finite &= frame is not Special.NOT_FINITE
                 if not finite:
-                    output.fill(np.nan)
+                    total.spoil()
             decoded.append(DecodedGradient(finite, 1e3 * (time.perf_counter() - start)))
         return decoded
+
+
+class _HostSum:
+    """A sum in the host's memory; see `Elsewhere`."""
+
+    def __init__(self, dense: Values):
+        self._dense = dense
+
+    def clear(self) -> None:
+        self._dense.fill(0)
+
+    def add(self, gradient: SparseGradient, factor: float) -> None:
+        in_order = gradient.by_position()
+        _native.scatter_add(self._dense, in_order.support.positions, in_order.values, factor)
+
+    def spoil(self) -> None:
+        self._dense.fill(np.nan)
 
 
 class NativeBatch:
@@ -133,10 +176,14 @@ class NativeBatch:
         )
 
     def encode(self, jobs: Sequence[EncodeJob]) -> Iterator[EncodedGradient]:
+        gradients = [job.gradient for job in jobs if isinstance(job.gradient, np.ndarray)]
+        if len(gradients) < len(jobs):
+            yield from self._stagewise.encode(jobs)
+            return
         try:
             body, facts = _native.encode_frames(
                 self._stages,
-                [job.gradient for job in jobs],
+                gradients,
                 [job.slots["residual"] for job in jobs] if self._residual else [],
                 _choices(self._sparsifier, jobs),
                 [job.draw.key() if self._stochastic else 0 for job in jobs],
@@ -156,15 +203,18 @@ class NativeBatch:
         self,
         readers: Sequence[ByteReader],
         specs: Sequence[TensorSpec],
-        outputs: Sequence[Values | None],
+        outputs: Sequence[Gradient | None],
         draw_of: Callable[[int, int], Draw],
         factor: float,
     ) -> list[DecodedGradient]:
+        on_host = [output for output in outputs if output is None or isinstance(output, np.ndarray)]
+        if len(on_host) < len(outputs):
+            return self._stagewise.decode(readers, specs, outputs, draw_of, factor)
         facts = _native.decode_frames(
             self._stages,
             [memoryview(reader.data)[reader.offset :] for reader in readers],
             [spec.numel for spec in specs],
-            list(outputs),
+            on_host,
             factor,
             self._threads,
         )

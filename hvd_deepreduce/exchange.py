@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
+from typing import Any
 
-from hvd_deepreduce.batch import Batch, DecodedGradient, EncodeJob
+from hvd_deepreduce.batch import Batch, DecodedGradient, EncodeJob, Gradient
 from hvd_deepreduce.errors import DeepReduceError
-from hvd_deepreduce.pipeline import EncodedGradient, Pipeline
+from hvd_deepreduce.pipeline import EncodedGradient
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
-from hvd_deepreduce.sparse import TensorSpec, Values
+from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.wire.bundle import BundleHeader, split_bundles
 from hvd_deepreduce.wire.frame import EMPTY_FRAME
 
@@ -56,24 +57,28 @@ class Bucket:
         self.numel_waiting = 0
         """Elements of the gradients that `take` would give."""
 
-    def put(self, member: int, gradient: Values, slots: Mapping[str, Values]) -> None:
+    def put(self, member: int, gradient: Gradient, slots: Mapping[str, Any]) -> None:
         """Takes a member's gradient, flat, in its value dtype; it must stay as it is until it is encoded.
 
         Begins the next step when this one was decoded.
         """
+        self.require_new(member)
         if self._phase is _Phase.DECODED:
             self.step += 1
             self._phase = _Phase.FILLING
             self.encoded = {}
         spec = self.specs[member]
-        if self._phase is _Phase.SENT or member in self._given:
-            raise DeepReduceError(
-                f"tensor {spec.name!r}: compressed twice before its gradient of step {self.step} was fetched; models "
-                "that share parameters or names need a DeepReduce of their own each (name=...)"
-            )
         self._given.add(member)
         self._waiting[member] = EncodeJob(gradient, spec, slots, self._draw(self.rank, member))
         self.numel_waiting += spec.numel
+
+    def require_new(self, member: int) -> None:
+        """Raises for a member whose gradient is under way."""
+        if self._phase is _Phase.SENT or member in self._given:
+            raise DeepReduceError(
+                f"tensor {self.specs[member].name!r}: compressed twice before its gradient of step {self.step} was "
+                "fetched; models that share parameters or names need a DeepReduce of their own each (name=...)"
+            )
 
     def take(self) -> Jobs:
         """The gradients put since the last time, for `encode`, which may run on another thread meanwhile."""
@@ -131,12 +136,10 @@ class Bucket:
         self.encoded = {}
         return self._header().error(message)
 
-    def take_back(self, slots: Sequence[Mapping[str, Values]]) -> None:
-        """Gives back to the members' slots what this rank sent in the step just decoded; once."""
-        pipeline = Pipeline(self._settings)
-        for member, encoded in self.encoded.items():
-            pipeline.restore(encoded.frame, self.specs[member], slots[member], self._draw(self.rank, member))
-        self.encoded = {}
+    def take_back(self) -> list[tuple[int, bytes, Draw]]:
+        """What this rank sent in the step just decoded, by member, for `Pipeline.restore`; once."""
+        encoded, self.encoded = self.encoded, {}
+        return [(member, one.frame, self._draw(self.rank, member)) for member, one in encoded.items()]
 
     def resume(self, steps_done: int) -> None:
         """Makes the next step the one after so many."""
@@ -144,7 +147,7 @@ class Bucket:
         self._phase = _Phase.FILLING
         self.encoded = {}
 
-    def decode(self, gathered: bytes, outputs: Sequence[Values | None], factor: float) -> list[DecodedGradient]:
+    def decode(self, gathered: bytes, outputs: Sequence[Gradient | None], factor: float) -> list[DecodedGradient]:
         """Overwrites each member's output from all ranks' bundles; raises what `split_bundles` and `Batch` raise."""
         readers = split_bundles(gathered, self._header(), self.size)
         decoded = self._batch.decode(readers, self.specs, outputs, self._draw, factor)

@@ -120,7 +120,9 @@ class Statistics:
             table.add_row(row["name"], *_cells(row, row["steps"]))
         table.add_section()
         total = data["total"]
-        table.add_row("total, with headers and probes", *_cells(total, data["steps"]))
+        # Steps before a checkpoint are counted, and what was sent in them is not.
+        counted = max((row["steps"] for row in data["tensors"]), default=0)
+        table.add_row("total, with headers and probes", *_cells(total, counted))
         rest = data["pass_through"]
         table.caption = (
             f"{rest['tensors']} tensors of {rest['numel']:,} elements ({rest['dense_bytes']:,} bytes) pass uncompressed"

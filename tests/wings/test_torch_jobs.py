@@ -25,9 +25,15 @@ def test_replicas_are_equal_to_one_another_and_to_the_oracle(
         assert f"TRIPLES {triples} ok" in job.of_rank(rank), job.output
 
 
-@pytest.mark.parametrize(("ranks", "backend"), JOBS)
-def test_every_option_of_the_stock_optimizer(ranks: int, backend: str) -> None:
-    job = run_job("options.py", ranks=ranks, backend=backend)
+@pytest.mark.parametrize(
+    ("ranks", "backend", "arguments"),
+    [
+        *(pytest.param(*job, [], id=f"{job[0]}-{job[1]}") for job in JOBS),
+        pytest.param(2, "gloo", ["--device-stages"], id="device-stages"),
+    ],
+)
+def test_every_option_of_the_stock_optimizer(ranks: int, backend: str, arguments: list[str]) -> None:
+    job = run_job("options.py", *arguments, ranks=ranks, backend=backend)
     assert job.code == 0, job.output
     for rank in range(ranks):
         assert "OPTIONS ok" in job.of_rank(rank), job.output
@@ -78,10 +84,18 @@ def test_a_fault_ends_the_job_within_seconds(fault: str, parts: list[str], backe
             assert part.format(rank=rank) in job.of_rank(rank), job.output
 
 
-@pytest.mark.parametrize("backend", ["gloo", "mpi"])
-def test_training_goes_on_from_a_state_dict_bit_for_bit(backend: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("backend", "options"),
+    [
+        ("gloo", []),
+        ("mpi", []),
+        ("gloo", ["--settings", "dropping"]),
+        ("gloo", ["--settings", "dropping", "--device-stages"]),
+    ],
+)
+def test_training_goes_on_from_a_state_dict_bit_for_bit(backend: str, options: list[str], tmp_path: Path) -> None:
     for parts in (["first"], ["second", "scaled", "rolled_back", "rested"]):
-        job = run_job("checkpoint.py", str(tmp_path), *parts, ranks=2, backend=backend)
+        job = run_job("checkpoint.py", str(tmp_path), *parts, *options, ranks=2, backend=backend)
         assert job.code == 0, job.output
         for rank in range(2):
             assert "CHECKPOINT ok" in job.of_rank(rank), job.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 import horovod.torch as hvd
@@ -13,15 +14,18 @@ from common import assert_equal_on_all_ranks, batch_loss, digest, make_model
 from torch import nn
 
 from hvd_deepreduce.errors import StateMismatchError
-from hvd_deepreduce.torch import DeepReduce
+from hvd_deepreduce.torch import DeepReduce, tensors
 
-TEXT = "topk(density=0.05)+rice+qsgd(bits=5)"
+TEXTS = {
+    "topk": "topk(density=0.05)+rice+qsgd(bits=5)",
+    "dropping": "dropping(rate=0.9, sample=0.2, scope='global')+rice+qsgd(bits=5)",
+}
 HALF = 25
 
 
-def make() -> tuple[nn.Module, DeepReduce, torch.optim.Optimizer]:
+def make(settings: str) -> tuple[nn.Module, DeepReduce, torch.optim.Optimizer]:
     model = make_model()
-    compression = DeepReduce.from_string(model.named_parameters(), TEXT, min_numel=30, seed=4)
+    compression = DeepReduce.from_string(model.named_parameters(), TEXTS[settings], min_numel=30, seed=4)
     sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     return model, compression, hvd.DistributedOptimizer(sgd, model.named_parameters(), compression=compression)
 
@@ -33,9 +37,9 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: range) -> N
         optimizer.step()
 
 
-def first(folder: Path) -> None:
+def first(folder: Path, settings: str) -> None:
     """Saves half way, goes on to the end, and writes down where that led."""
-    model, compression, optimizer = make()
+    model, compression, optimizer = make(settings)
     train(model, optimizer, range(HALF))
     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "deepreduce": compression.state_dict()}
     torch.save(state, folder / f"state{hvd.rank()}.pt")
@@ -43,9 +47,9 @@ def first(folder: Path) -> None:
     (folder / f"end{hvd.rank()}").write_bytes(everything(model, compression))
 
 
-def second(folder: Path) -> None:
+def second(folder: Path, settings: str) -> None:
     """Goes on in new processes and must end in the same bits."""
-    model, compression, optimizer = make()
+    model, compression, optimizer = make(settings)
     state = torch.load(folder / f"state{hvd.rank()}.pt", weights_only=True)
     refuse(compression, torch.load(folder / f"state{1 - hvd.rank()}.pt", weights_only=True)["deepreduce"])
     model.load_state_dict(state["model"])
@@ -85,7 +89,7 @@ def refuse(compression: DeepReduce, other_rank: dict[str, object]) -> None:
             assert torch.equal(slots["residual"], own["slots"][name]["residual"])
 
 
-def scaled(folder: Path) -> None:
+def scaled() -> None:
     """With powers of two as scales, scaled training is unscaled training to the last bit."""
     ends = []
     for scales in ([1.0], [1024.0, 2.0, 65536.0]):
@@ -111,7 +115,7 @@ def scaled(folder: Path) -> None:
     assert torch.equal(*ends)
 
 
-def rolled_back(folder: Path) -> None:
+def rolled_back() -> None:
     """What a skipped step sent is back in the residual; the tensor that was not finite keeps its own."""
     parameters = [(name, nn.Parameter(torch.zeros(30, 40))) for name in ("good", "bad")]
     compression = DeepReduce(parameters, "topk(density=0.1)", "rice", "raw", name="rollback")
@@ -146,7 +150,7 @@ def rolled_back(folder: Path) -> None:
             assert np.isfinite(slot).all()
 
 
-def rested(folder: Path) -> None:
+def rested() -> None:
     """A rollback takes back the last step alone, not what a bucket that rested in it had sent before."""
     parameters = [(name, nn.Parameter(torch.zeros(30, 40))) for name in ("rested.a", "rested.b")]
     compression = DeepReduce(parameters, "topk(density=0.1)", "rice", "raw", name="rested", bucket_bytes=1)
@@ -171,13 +175,22 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("parts", nargs="+")
+    parser.add_argument("--settings", choices=TEXTS, default="topk")
+    parser.add_argument("--device-stages", action="store_true", help="work on gradients where a GPU's would be")
     options = parser.parse_args()
     torch.set_num_threads(1)
     hvd.init()
+    parts = {
+        "first": partial(first, options.folder, options.settings),
+        "second": partial(second, options.folder, options.settings),
+        "scaled": scaled,
+        "rolled_back": rolled_back,
+        "rested": rested,
+    }
+    if options.device_stages:
+        tensors.handles = lambda parameter: True
     for part in options.parts:
-        {"first": first, "second": second, "scaled": scaled, "rolled_back": rolled_back, "rested": rested}[part](
-            options.folder
-        )
+        parts[part]()
     print("CHECKPOINT ok")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from oracle import Oracle
 from torch import nn
 
 from hvd_deepreduce import Settings
-from hvd_deepreduce.torch import DeepReduce
+from hvd_deepreduce.torch import DeepReduce, tensors
 
 Loss = Callable[[nn.Module, int, int], torch.Tensor]
 TEXT = "topk(density=0.1)+rice+qsgd(bits=6, bucket=64)+residual"
@@ -351,6 +352,10 @@ def check_same_name_twice() -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device-stages", action="store_true", help="work on gradients where a GPU's would be")
+    if parser.parse_args().device_stages:
+        tensors.handles = lambda parameter: True
     torch.set_num_threads(1)
     os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"] = "1"
     hvd.init()

@@ -1,10 +1,12 @@
-"""PyTorch tensors <-> flat NumPy arrays in row-major order."""
+"""PyTorch tensors <-> flat ones in row-major order, of the dtype that residuals are kept in."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
-from hvd_deepreduce.sparse import TensorSpec, Values
+from hvd_deepreduce.sparse import TensorSpec
 
 _DTYPE_NAMES = {
     torch.float16: "float16",
@@ -30,23 +32,25 @@ def overlaps_itself(gradient: torch.Tensor) -> bool:
     return 0 in gradient.stride() and not gradient.is_contiguous()
 
 
-def shares_memory(gradient: torch.Tensor, dtype: torch.dtype, scale: float) -> bool:
-    """Whether `to_values` is a view of the gradient, so that what is written there is written to the gradient."""
-    return scale == 1 and gradient.dtype is dtype and gradient.is_cpu and gradient.is_contiguous()
+def to_flat(gradient: torch.Tensor, dtype: torch.dtype, scale: float) -> torch.Tensor:
+    """gradient / scale as a flat tensor in row-major order and a value dtype; a view where that can be."""
+    flat = gradient.reshape(-1)
+    if flat.dtype is not dtype:
+        flat = flat.to(dtype)
+    return flat if scale == 1 else flat / scale
 
 
-def to_values(gradient: torch.Tensor, dtype: torch.dtype, scale: float) -> Values:
-    """gradient / scale as a flat array in row-major order and a value dtype; the gradient requires none itself."""
-    if shares_memory(gradient, dtype, scale):
-        values: Values = gradient.numpy().reshape(-1)
-        return values
-    flat = gradient.to("cpu", dtype).reshape(-1).contiguous()
-    copied: Values = (flat if scale == 1 else flat / scale).numpy()
-    return copied
-
-
-def write_back(values: Values, gradient: torch.Tensor, dtype: torch.dtype, scale: float) -> None:
-    """Copies values x scale into the gradient's own storage, unless they lie there already; see `to_values`."""
-    if not shares_memory(gradient, dtype, scale):
-        flat = torch.from_numpy(values)
+def write_back(flat: torch.Tensor, gradient: torch.Tensor, scale: float) -> None:
+    """Copies flat x scale into the gradient's own storage, unless it lies there already; see `to_flat`."""
+    if flat.data_ptr() != gradient.data_ptr() or flat.dtype is not gradient.dtype:
         gradient.copy_((flat if scale == 1 else flat * scale).view(gradient.shape))
+
+
+def copy_of(slot: Any) -> torch.Tensor:
+    """A slot's content as a tensor of its own on the host; slots are arrays or tensors."""
+    return torch.as_tensor(slot).detach().to("cpu", copy=True)
+
+
+def fill(slot: Any, content: torch.Tensor) -> None:
+    """Overwrites a slot, wherever it lies."""
+    torch.as_tensor(slot).copy_(content)

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import torch
 
 from hvd_deepreduce.errors import StateMismatchError
-from hvd_deepreduce.sparse import Values
+from hvd_deepreduce.torch import arrays
 from hvd_deepreduce.torch.session import Session
 from hvd_deepreduce.torch.tensors import TensorState
 
@@ -26,8 +26,7 @@ def save(session: Session) -> dict[str, Any]:
         "identity": session.identity(),
         "steps": [bucket.steps_done for bucket in session.buckets],
         "slots": {
-            state.spec.name: {name: torch.from_numpy(values.copy()) for name, values in state.slots.items()}
-            for state in states
+            state.spec.name: {name: arrays.copy_of(slot) for name, slot in state.slots.items()} for state in states
         },
     }
 
@@ -47,7 +46,7 @@ def load(session: Session, state: Mapping[str, Any]) -> None:
     loaded = [(values, _slot(slots, tensor, name)) for tensor in tensors for name, values in tensor.slots.items()]
     # Nothing was changed so far, and nothing can go wrong from here on.
     for values, saved in loaded:
-        values[:] = saved
+        arrays.fill(values, saved)
     for bucket, done in zip(session.buckets, steps, strict=True):
         bucket.resume(done)
 
@@ -59,13 +58,13 @@ def _part(state: Mapping[str, Any], key: str, kind: type[_T]) -> _T:
     return part
 
 
-def _slot(slots: Mapping[str, Any], tensor: TensorState, name: str) -> Values:
+def _slot(slots: Mapping[str, Any], tensor: TensorState, name: str) -> torch.Tensor:
     of_tensor = slots.get(tensor.spec.name)
     saved = of_tensor.get(name) if isinstance(of_tensor, Mapping) else None
     where = f"load_state_dict(): tensor {tensor.spec.name!r}: {name}"
     if not isinstance(saved, torch.Tensor) or saved.is_meta:
         raise StateMismatchError(f"{where} is missing")
-    shape = tensor.slots[name].shape
+    shape = tuple(tensor.slots[name].shape)
     if saved.shape != shape or saved.dtype != tensor.value_dtype:
         raise StateMismatchError(
             f"{where} has shape {tuple(saved.shape)} and dtype {saved.dtype}; needed are {shape} and "
@@ -73,8 +72,7 @@ def _slot(slots: Mapping[str, Any], tensor: TensorState, name: str) -> Values:
         )
     if not torch.isfinite(saved).all():
         raise StateMismatchError(f"{where} holds a NaN or an infinity")
-    values: Values = saved.detach().cpu().numpy()
-    return values
+    return saved.detach()
 
 
 def _require_same(own: dict[str, Any], saved: Mapping[str, Any]) -> None:

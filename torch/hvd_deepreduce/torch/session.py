@@ -18,7 +18,7 @@ from hvd_deepreduce.probe import PROBE_BYTES, Probe
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.statistics import Statistics
 from hvd_deepreduce.timeline import Timeline, span
-from hvd_deepreduce.torch import arrays
+from hvd_deepreduce.torch import arrays, streams
 from hvd_deepreduce.torch.collectives import finish_gather, start_gather
 from hvd_deepreduce.torch.introduction import Introduction
 from hvd_deepreduce.torch.outbox import Outbox
@@ -124,9 +124,8 @@ class Session:
                 f"was made the parameter had {spec.numel} of {spec.dtype}: make it when the model is as it is trained"
             )
         bucket = self._buckets[state.bucket]
-        values = arrays.to_values(gradient, state.value_dtype, scale)
-        bucket.put(state.member, values, state.slots)
-        state.gradient, state.values, state.scale = gradient, values, scale
+        bucket.require_new(state.member)
+        bucket.put(state.member, state.take(gradient, scale), state.slots)
         self._unsent.add(bucket.number)
         if bucket.full:
             self._send(bucket)
@@ -217,13 +216,13 @@ class Session:
             self.leave(self._outbox.failure)
         asking.statistics.wait_ms += 1e3 * (time.perf_counter() - start)
         states = self.tensors.members(bucket.number)
+        self._join_devices()
         try:
             with span(self._timeline, "decode", bucket=bucket.number, tensors=len(states)):
                 decoded = bucket.decode(gathered, [state.values for state in states], factor)
             for state, one in zip(states, decoded, strict=True):
-                if state.gradient is not None and state.values is not None:
-                    arrays.write_back(state.values, state.gradient, state.value_dtype, state.scale)
-                    state.gradient = state.values = None
+                if state.values is not None:
+                    state.give_back()
                     state.statistics.decode_ms += one.milliseconds
         except DeepReduceError as error:
             self.leave(error)
@@ -235,11 +234,18 @@ class Session:
         self._round.add(bucket.number)
         self.statistics.steps = max(self.statistics.steps, bucket.steps_done)
 
+    def _join_devices(self) -> None:
+        for device in self.tensors.devices:
+            streams.join(device)
+
     def take_back(self) -> None:
         """Gives back to the residuals what this rank sent in the last step."""
         self.require_rest("rollback()")
         for number in sorted(self._round):
-            self._buckets[number].take_back([state.slots for state in self.tensors.members(number)])
+            states = self.tensors.members(number)
+            for member, frame, draw in self._buckets[number].take_back():
+                state = states[member]
+                state.pipeline.restore(frame, state.spec, state.slots, draw)
         self._round.clear()
 
     # --- between steps ------------------------------------------------------------------------------------------------
@@ -248,6 +254,7 @@ class Session:
         """Raises while gradients are under way."""
         if self._under_way:
             raise DeepReduceError(f"{caller}: gradients are under way; call it after optimizer.step() or synchronize()")
+        self._join_devices()
 
     def identity(self) -> dict[str, Any]:
         """What a saved state must have in common with the session it is loaded into."""

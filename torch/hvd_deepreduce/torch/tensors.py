@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
+from hvd_deepreduce.batch import Gradient
 from hvd_deepreduce.buckets import plan_buckets
 from hvd_deepreduce.errors import DeepReduceError
+from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.settings import Settings
-from hvd_deepreduce.sparse import TensorSpec, Values
+from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.statistics import TensorStatistics
 from hvd_deepreduce.torch import arrays
+from hvd_deepreduce.torch.device import DeviceGradient, DevicePipeline, handles
 from hvd_deepreduce.torch.parameters import NamedParameters
+from hvd_deepreduce.torch.streams import Marker
 
 
 @dataclass(eq=False)
@@ -24,13 +29,32 @@ class TensorState:
     bucket: int
     member: int
     statistics: TensorStatistics
-    slots: dict[str, Values]
+    slots: dict[str, Any]
+    """NumPy arrays; those of the memory are tensors where gradients are worked on on a device."""
     value_dtype: torch.dtype
+    pipeline: Pipeline | DevicePipeline
     gradient: torch.Tensor | None = field(default=None, repr=False)
     """The gradient under way: what `compress` was given, to be overwritten in place."""
-    values: Values | None = field(default=None, repr=False)
+    values: Gradient | None = field(default=None, repr=False)
     """Its elements without the loss scale; they share its memory where they can."""
     scale: float = 1.0
+
+    def take(self, gradient: torch.Tensor, scale: float) -> Gradient:
+        """Makes this the gradient under way."""
+        if isinstance(self.pipeline, DevicePipeline):
+            flat = arrays.to_flat(gradient, self.value_dtype, scale)
+            self.values = DeviceGradient(flat, self.spec, self.slots, self.pipeline, Marker(flat))
+        else:
+            self.values = arrays.to_flat(gradient.cpu(), self.value_dtype, scale).numpy()
+        self.gradient, self.scale = gradient, scale
+        return self.values
+
+    def give_back(self) -> None:
+        """Writes the sum of all ranks into the gradient's own storage, unless it lies there already."""
+        if self.gradient is not None and self.values is not None:
+            flat = self.values.values if isinstance(self.values, DeviceGradient) else torch.from_numpy(self.values)
+            arrays.write_back(flat, self.gradient, self.scale)
+        self.gradient = self.values = None
 
 
 class TensorTable:
@@ -41,6 +65,9 @@ class TensorTable:
         self.pass_through: list[tuple[int, int]] = []
         """Elements and bytes of the tensors that Horovod reduces itself."""
         self._of_place: dict[int, int] = {}
+        self._parameters: list[torch.Tensor] = []
+        self.devices: set[torch.device] = set()
+        """Where gradients are worked on, but for the host."""
         for place, (name, parameter) in enumerate(zip(parameters.names, parameters.parameters, strict=True)):
             if not parameter.requires_grad:
                 continue  # Horovod leaves frozen parameters alone too
@@ -49,20 +76,28 @@ class TensorTable:
                 self.pass_through.append((parameter.numel(), parameter.numel() * parameter.element_size()))
             else:
                 self._of_place[place] = len(self.specs)
+                self._parameters.append(parameter)
                 self.specs.append(TensorSpec(name, tuple(parameter.shape), dtype))
         self.plan = plan_buckets(self.specs, bucket_bytes)
         self._names = parameters.names
-        self._slot_sizes = settings.slot_sizes
+        self._settings = settings
         self._states: list[TensorState] = []
 
     def allocate(self, statistics: Sequence[TensorStatistics]) -> None:
-        """Makes the states, with zeroed slots."""
+        """Makes the states, with zeroed slots, which lie where gradients are worked on."""
+        host, device = Pipeline(self._settings), DevicePipeline(self._settings)
         bucket_of = {index: (number, member) for number, of in enumerate(self.plan) for member, index in enumerate(of)}
         for index, spec in enumerate(self.specs):
-            dtype = arrays.value_dtype(spec)
-            sizes = self._slot_sizes(spec.numel)
-            slots: dict[str, Values] = {slot: torch.zeros(size, dtype=dtype).numpy() for slot, size in sizes.items()}
-            self._states.append(TensorState(spec, *bucket_of[index], statistics[index], slots, dtype))
+            dtype, parameter = arrays.value_dtype(spec), self._parameters[index]
+            sizes = self._settings.slot_sizes(spec.numel)
+            slots: dict[str, Any] = {slot: torch.zeros(size, dtype=dtype).numpy() for slot, size in sizes.items()}
+            pipeline: Pipeline | DevicePipeline = host
+            if handles(parameter) and DevicePipeline.can(self._settings):
+                pipeline = device
+                self.devices.add(parameter.device)
+                for slot in self._settings.memory.slots:
+                    slots[slot] = torch.zeros(spec.numel, dtype=dtype, device=parameter.device)
+            self._states.append(TensorState(spec, *bucket_of[index], statistics[index], slots, dtype, pipeline))
 
     @property
     def all(self) -> list[TensorState]:

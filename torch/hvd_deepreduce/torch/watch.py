@@ -14,6 +14,7 @@ import time
 from typing import NamedTuple
 
 import horovod.torch as hvd
+from horovod.torch import mpi_ops
 
 from hvd_deepreduce.torch.collectives import late_message
 
@@ -83,7 +84,8 @@ def _give_up(late: _Watched) -> None:
     ending = threading.Timer(_GRACE_S, _exit, [rank])
     ending.daemon = True
     ending.start()
-    hvd.shutdown()
+    # Not `hvd.shutdown`: it forgets the handles first, and whoever waits for one gets a ValueError that explains nothing.
+    mpi_ops._basics.shutdown()
     ending.cancel()
 
 
