@@ -1,15 +1,16 @@
 # The verbs of the project; `make` alone lists them.
 VENV ?= .venv
 BIN := $(VENV)/bin
+JOBS ?= 1
 SOURCES := hvd_deepreduce tf/hvd_deepreduce torch/hvd_deepreduce
-CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp)
+CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp tests/fuzz/*.cpp tests/fuzz/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint format bench golden wheel clean
+.PHONY: help env demo test native-test fuzz lint format bench golden wheel clean
 
 help: ## List the verbs.
 	@echo "hvd_deepreduce: gradient compression for stock Horovod"
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-11s %s\n", $$1, $$2 }'
 
 env: ## Install what is missing and make .venv (the first time builds Horovod, about 8 minutes).
 	@docker/setup.sh --venv $(VENV)
@@ -19,6 +20,12 @@ demo: env ## Train Fashion-MNIST on two ranks: dense, fp16, density 1 % and 0.1 
 
 test: env ## Run the tests.
 	@$(BIN)/python -m pytest
+
+native-test: env ## Run the kernels under ASan and UBSan on the kept fuzz inputs.
+	@$(MAKE) --no-print-directory -C tests/fuzz replay PYTHON=$(abspath $(BIN))/python
+
+fuzz: env ## Search for new inputs with libFuzzer (RUNS=10000000, JOBS=1) and keep them.
+	@$(MAKE) --no-print-directory -C tests/fuzz -j$(JOBS) fuzz PYTHON=$(abspath $(BIN))/python
 
 lint: env ## Check style and types: ruff, mypy --strict, clang-format.
 	$(BIN)/ruff check .

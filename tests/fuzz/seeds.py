@@ -1,0 +1,108 @@
+"""Writes seeds of the fuzz targets, most of them golden vectors: `python -m fuzz.seeds FOLDER`, from tests/."""
+
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from golden import vectors
+
+from hvd_deepreduce.registry import VALUE_CODECS
+from hvd_deepreduce.settings import Settings, stage_of
+
+SPARSIFIERS = ("none", "topk", "threshold", "dropping")
+INDEX_IDS = (1, 3, 4)
+VALUE_IDS = (1, 2, 3, 4)
+
+
+def kept_of(fields: vectors.Fields) -> int:
+    given = fields.get("positions", fields.get("input", "")).split()
+    return int(fields.get("kept", len(given)))
+
+
+def is_double(fields: vectors.Fields) -> int:
+    return int(fields.get("dtype") == "float64")
+
+
+def index_input(fields: vectors.Fields) -> bytes:
+    numel = vectors.Place.of(fields).view.numel
+    return numel.to_bytes(5, "little") + kept_of(fields).to_bytes(5, "little") + bytes.fromhex(fields["payload"])
+
+
+def value_input(fields: vectors.Fields) -> bytes:
+    codec = stage_of("value", VALUE_CODECS, fields["settings"])
+    head = kept_of(fields).to_bytes(5, "little") + bytes([is_double(fields)])
+    if codec.name == "qsgd":
+        head += bytes([codec.bits - 2]) + (codec.bucket - 1).to_bytes(3, "little")
+    return head + bytes.fromhex(fields["payload"])
+
+
+def stages_input(fields: vectors.Fields) -> bytes:
+    """What take_stages.hpp and the byte of the value type read."""
+    settings = Settings.from_string(fields["settings"])
+    value = settings.value
+    places = (
+        SPARSIFIERS.index(settings.sparsifier.name),
+        INDEX_IDS.index(settings.index.wire_id),
+        VALUE_IDS.index(value.wire_id),
+        int(settings.memory.name == "residual"),
+        getattr(value, "bits", 7) - 2,
+    )
+    bucket = (getattr(value, "bucket", 512) - 1).to_bytes(3, "little")
+    threshold = struct.pack("<d", getattr(settings.sparsifier, "value", 0.0))
+    return bytes(places) + bucket + threshold + bytes([is_double(fields)])
+
+
+def body_input(fields: vectors.Fields) -> bytes:
+    numel = vectors.Place.of(fields).view.numel
+    return stages_input(fields) + struct.pack("<BBH", 0, 0, numel - 1) + bytes.fromhex(fields["frame"])
+
+
+def encode_input(fields: vectors.Fields) -> bytes:
+    numel = vectors.Place.of(fields).view.numel
+    kept = max(1, round(numel * getattr(Settings.from_string(fields["settings"]).sparsifier, "density", 1)))
+    return (
+        stages_input(fields) + struct.pack("<HHHHHQQ", numel - 1, kept, 0, 0, 0, 0, 0) + bytes.fromhex(fields["input"])
+    )
+
+
+def inputs(fields: vectors.Fields) -> Iterator[tuple[str, bytes]]:
+    """The targets a case is for, with its input."""
+    codec = fields.get("settings", "").split("(")[0]
+    if fields["kind"] == "index":
+        yield codec, index_input(fields)
+    elif fields["kind"] == "value" and codec != "raw":
+        yield codec, value_input(fields)
+    elif fields["kind"] == "frame":
+        yield "body", body_input(fields)
+        if "input" in fields:
+            yield "encode", encode_input(fields)
+
+
+def overflows() -> Iterator[tuple[str, bytes]]:
+    """Gradients about half a step of the largest float, which is the residual: the sums overflow, or just don't."""
+    frame = {"settings": "none+bitmap+raw+residual", "shape": "1"}
+    for dtype, code, exponent, largest in (
+        ("float32", "<2f", 103, (2 - 2**-23) * 2.0**127),
+        ("float64", "<2d", 970, sys.float_info.max),
+    ):
+        for offset in range(-3, 3):
+            values = struct.pack(code, 2.0 ** (exponent + offset), largest)
+            yield f"overflow_{dtype}_{offset + 3}", encode_input(frame | {"dtype": dtype, "input": values.hex()})
+
+
+def write(folder: Path, name: str, data: bytes) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def main(folder: Path) -> None:
+    for name, data in overflows():
+        write(folder / "encode", name, data)
+    for path in sorted(vectors.FOLDER.glob("*/*.txt")):
+        for target, data in inputs(vectors.read(path)):
+            write(folder / target, f"{path.parent.name}_{path.stem}", data)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
