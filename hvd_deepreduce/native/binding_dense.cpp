@@ -74,7 +74,8 @@ py::array select_topk(const py::object& values, const py::object& kept) {
             const auto places = scratch<P>(room);
             const auto sizes = scratch<Bits<V>>(room);
             run([&, out = fill(positions)] {
-                deepreduce::select_topk(source, out, Span<P>{places.get(), room}, Span<Bits<V>>{sizes.get(), room});
+                deepreduce::select_topk(Compensated<V>(source), out, Span<P>{places.get(), room},
+                                        Span<Bits<V>>{sizes.get(), room});
             });
             return positions;
         });
@@ -88,8 +89,9 @@ py::array select_above(const py::object& values, double threshold) {
         return with_position_dtype(source.size, [&](auto position) -> py::array {
             using P = decltype(position);
             std::vector<P> found;
-            run([&] { deepreduce::select_above(source, threshold, found); });
-            return py::array_t<P>(static_cast<py::ssize_t>(found.size()), found.data());
+            std::size_t count = 0;
+            run([&] { deepreduce::select_above(Compensated<V>(source), threshold, found, count); });
+            return py::array_t<P>(static_cast<py::ssize_t>(count), found.data());
         });
     });
 }

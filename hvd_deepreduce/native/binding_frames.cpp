@@ -7,6 +7,7 @@
 #include "binding_results.hpp"
 #include "frames.hpp"
 #include "parallel.hpp"
+#include "workspaces.hpp"
 
 namespace deepreduce::binding {
 namespace {
@@ -61,14 +62,6 @@ Dense to_dense(py::handle object, const char* name, bool written) {
         return dense;
     });
 }
-
-struct Workspaces {
-    Workspace<float> single;
-    Workspace<double> twice;
-
-    Workspace<float>& of(Span<float>) { return single; }
-    Workspace<double>& of(Span<double>) { return twice; }
-};
 
 /// From (sparsifier, threshold, index id, value id, bits, bucket, residual).
 Stages to_stages(const py::tuple& given) {
@@ -162,17 +155,23 @@ py::tuple encode_frames(const py::tuple& stages_given, const py::list& gradients
             choices[i] = to_choice(stages.selection, choices_given[i], dense[i]);
         }
     }
-    std::vector<std::vector<std::uint8_t>> frames(count);
+    struct Place {
+        unsigned worker = 0;
+        std::size_t start = 0;
+    };
+    std::vector<Place> places(count);
+    Workers workers(threads);
     py::array_t<std::int64_t> facts({static_cast<py::ssize_t>(count), kFacts});
     std::int64_t* rows = facts.mutable_data();
     run([&] {
-        std::vector<Workspaces> workspaces(threads);
         run_jobs(count, threads, [&](std::size_t i, unsigned worker) {
             const auto start = Clock::now();
+            Workspaces& workspace = workers[worker];
+            places[i] = {worker, workspace.frames.size()};
             const FrameFacts found = with_dense(dense[i], [&](auto gradient) {
                 using V = std::remove_reference_t<decltype(gradient[0])>;
                 return encode_frame<V>(stages, gradient, of<V>(memory[i]), choices[i].as<V>(), keys[i],
-                                       workspaces[worker].of(gradient), frames[i]);
+                                       workspace.of(gradient), workspace.frames);
             });
             const std::int64_t row[kFacts] = {
                 static_cast<std::int64_t>(found.length),      static_cast<std::int64_t>(found.kept),
@@ -182,14 +181,15 @@ py::tuple encode_frames(const py::tuple& stages_given, const py::list& gradients
         });
     });
     std::size_t size = 0;
-    for (const auto& frame : frames) {
-        size += frame.size();
+    for (std::size_t i = 0; i < count; ++i) {
+        size += static_cast<std::size_t>(rows[static_cast<py::ssize_t>(i) * kFacts]);
     }
     Span<std::uint8_t> out;
     py::bytes body = new_bytes(size, out);
     std::uint8_t* end = out.data;
-    for (const auto& frame : frames) {
-        end = std::copy(frame.begin(), frame.end(), end);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto frame = workers[places[i].worker].frames.begin() + static_cast<std::ptrdiff_t>(places[i].start);
+        end = std::copy_n(frame, rows[static_cast<py::ssize_t>(i) * kFacts], end);
     }
     return py::make_tuple(body, facts);
 }
@@ -232,8 +232,8 @@ py::object decode_frames(const py::tuple& stages_given, const py::list& bodies,
     py::array_t<std::int64_t> facts({static_cast<py::ssize_t>(count), py::ssize_t{2}});
     std::int64_t* rows = facts.mutable_data();
     std::atomic<bool> sound{true};
+    Workers workers(threads);
     run([&] {
-        std::vector<Workspaces> workspaces(threads);
         run_jobs(count, threads, [&](std::size_t i, unsigned worker) {
             const auto start = Clock::now();
             bool finite = true;
@@ -244,7 +244,7 @@ py::object decode_frames(const py::tuple& stages_given, const py::list& bodies,
                     for (const auto& views : frames) {
                         if (views[i].kind == FrameView::Kind::not_finite) {
                             finite = false;
-                        } else if (!add_frame<V>(stages, views[i], factor, workspaces[worker].of(out), out)) {
+                        } else if (!add_frame<V>(stages, views[i], factor, workers[worker].of(out), out)) {
                             sound = false;
                         }
                     }

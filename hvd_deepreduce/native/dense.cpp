@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "compensated.hpp"
 #include "magnitude.hpp"
 #include "positions.hpp"
 #include "streams.hpp"
@@ -11,15 +12,6 @@ namespace {
 
 /// So far ahead a position is fetched: at low density each lies in a cache line of its own.
 constexpr std::size_t kAhead = 32;
-
-template <typename V>
-bool sums_finite(Span<const V> left, Span<const V> right) {
-    Bits<V> highest_bits = 0;
-    for (std::size_t i = 0; i < left.size; ++i) {
-        highest_bits |= magnitude(left[i] + right[i]) + FloatBits<V>::kOneExponent;
-    }
-    return (highest_bits & FloatBits<V>::kSign) == 0;
-}
 
 template <bool kWrite, typename V, typename P, typename Visit>
 Status visit_all(Span<V> dense, Span<const P> positions, Visit visit) {
@@ -44,21 +36,23 @@ bool all_finite(Span<const V> values) {
 }
 
 template <typename V>
-bool compensate(Span<V> residual, Span<const V> gradient) {
+bool sums_finite(Span<const V> residual, Span<const V> gradient) {
     // Terms below half a step of the largest number can't lift a finite residual over it. So one look at the gradient
     // is enough, and the residual need not come from memory twice.
     constexpr unsigned kTooSmallToOverflow = std::numeric_limits<V>::digits + 2;
-    if (!streams::exponents_below_infinity(gradient, kTooSmallToOverflow) && !sums_finite<V>(residual, gradient)) {
-        return false;
-    }
-    const std::size_t added = streams::add_while_finite(residual, gradient);
-    if (added == residual.size) {
+    if (streams::exponents_below_infinity(gradient, kTooSmallToOverflow)) {
         return true;
     }
-    for (std::size_t i = 0; i < added; ++i) {
-        residual[i] -= gradient[i];
+    Bits<V> highest_bits = 0;
+    for (std::size_t i = 0; i < gradient.size; ++i) {
+        highest_bits |= magnitude(residual[i] + gradient[i]) + FloatBits<V>::kOneExponent;
     }
-    return false;
+    return (highest_bits & FloatBits<V>::kSign) == 0;
+}
+
+template <typename V>
+bool compensate(Span<V> residual, Span<const V> gradient) {
+    return sums_finite<V>(residual, gradient) && Compensated<V>(residual, gradient).add_from(0);
 }
 
 template <typename V, typename P>
@@ -83,6 +77,8 @@ Status subtract_at(Span<V> dense, Span<const P> positions, Span<const V> values)
 
 template bool all_finite(Span<const float>);
 template bool all_finite(Span<const double>);
+template bool sums_finite(Span<const float>, Span<const float>);
+template bool sums_finite(Span<const double>, Span<const double>);
 template bool compensate(Span<float>, Span<const float>);
 template bool compensate(Span<double>, Span<const double>);
 

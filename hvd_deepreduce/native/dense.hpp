@@ -9,6 +9,10 @@ namespace deepreduce {
 template <typename V>
 bool all_finite(Span<const V> values);
 
+/// Whether residual + gradient would be finite throughout. The sizes are equal.
+template <typename V>
+bool sums_finite(Span<const V> residual, Span<const V> gradient);
+
 /// residual += gradient; false, and residual untouched, if any sum is not finite. The sizes are equal. Only a residual
 /// that was not finite to begin with may come back changed, by rounding.
 template <typename V>

@@ -17,9 +17,13 @@ constexpr std::uint8_t kEmpty = 0;
 constexpr std::uint8_t kNotFinite = 1;
 constexpr unsigned kLongestVarint = 9;
 
+/// The first `size` elements. Never shrinks a vector: growing it again would overwrite it with zeros.
 template <typename T>
-Span<T> span_of(std::vector<T>& vector) {
-    return {vector.data(), vector.size()};
+Span<T> room(std::vector<T>& vector, std::size_t size) {
+    if (vector.size() < size) {
+        vector.resize(size);
+    }
+    return {vector.data(), size};
 }
 
 /// Calls `use` with the scratch space for positions below numel.
@@ -28,53 +32,63 @@ auto with_positions(Workspace<V>& workspace, std::uint64_t numel, Use use) {
     return numel <= kMaxNarrow ? use(workspace.narrow) : use(workspace.wide);
 }
 
-template <typename V, typename P>
-void find_topk(Span<const V> values, std::uint64_t kept, Workspace<V>& workspace, PositionScratch<P>& scratch) {
-    const std::size_t room = topk_scratch(values.size, kept);
-    scratch.positions.resize(kept);
-    scratch.candidates.resize(room);
-    workspace.magnitudes.resize(room);
-    select_topk(values, span_of(scratch.positions), span_of(scratch.candidates), span_of(workspace.magnitudes));
-}
-
 template <typename V>
-double threshold_of(const Stages& stages, const Choice<V>& choice, Span<const V> values, Workspace<V>& workspace) {
+double threshold_of(const Stages& stages, const Choice<V>& choice, const Compensated<V>& dense,
+                    Workspace<V>& workspace) {
     if (stages.selection == Selection::nonzero) {
         return 0;
     }
     if (stages.selection == Selection::above) {
         return stages.threshold;
     }
-    auto& magnitudes = workspace.magnitudes;
     if (choice.sample.size != 0) {
-        magnitudes.resize(choice.sample.size);
-        take_sample(values, span_of(magnitudes));
+        const auto magnitudes = room(workspace.magnitudes, choice.sample.size);
+        take_sample(dense, magnitudes);
         std::transform(magnitudes.begin(), magnitudes.end(), choice.sample.begin(), from_magnitude<V>);
     }
     if (choice.threshold >= 0) {
         return choice.threshold;
     }
-    magnitudes.resize(choice.sampled);
-    take_sample(values, span_of(magnitudes));
-    return sampled_threshold<V>(span_of(magnitudes), choice.above);
+    const auto magnitudes = room(workspace.magnitudes, choice.sampled);
+    take_sample(dense, magnitudes);
+    return sampled_threshold<V>(magnitudes, choice.above);
+}
+
+/// Finds the support; false where the residual was not finite.
+template <typename V, typename P>
+bool choose(const Stages& stages, const Choice<V>& choice, const Compensated<V>& dense, Workspace<V>& workspace,
+            PositionScratch<P>& scratch, Span<const P>& support) {
+    if (stages.selection == Selection::topk) {
+        const std::size_t candidates = topk_scratch(dense.size(), choice.kept);
+        const auto positions = room(scratch.positions, choice.kept);
+        support = positions;
+        return select_topk(dense, positions, room(scratch.candidates, candidates),
+                           room(workspace.magnitudes, candidates));
+    }
+    std::size_t count = 0;
+    const double threshold = threshold_of(stages, choice, dense, workspace);
+    const bool finite = select_above(dense, threshold, scratch.positions, count);
+    support = {scratch.positions.data(), count};
+    return finite;
 }
 
 template <typename P>
-Status encode_index(IndexId id, Span<const P> positions, std::uint64_t numel, std::vector<std::uint8_t>& payload) {
+Bytes encode_index(IndexId id, Span<const P> positions, std::uint64_t numel, std::vector<std::uint8_t>& payload) {
+    // Positions that a sparsifier of ours found are a support, so none of these can fail.
     if (id == IndexId::rice) {
-        payload.resize(rice_capacity(positions.size, numel));
+        const auto out = room(payload, rice_capacity(positions.size, numel));
         std::uint64_t bits = 0;
-        const Status status = rice_encode(positions, numel, span_of(payload), bits);
-        payload.resize((bits + 7) / 8);
-        return status;
+        static_cast<void>(rice_encode(positions, numel, out, bits));
+        return out.part(0, (bits + 7) / 8);
     }
     if (id == IndexId::bitmap) {
-        payload.resize(bitmap_size(numel));
-        return bitmap_encode(positions, numel, span_of(payload));
+        const auto out = room(payload, bitmap_size(numel));
+        static_cast<void>(bitmap_encode(positions, numel, out));
+        return out;
     }
-    payload.resize(positions.size * sizeof(P));
-    std::memcpy(payload.data(), positions.data, payload.size());
-    return {};
+    const auto out = room(payload, positions.size * sizeof(P));
+    std::memcpy(out.data, positions.data, out.size);
+    return out;
 }
 
 template <typename P>
@@ -85,8 +99,7 @@ bool decode_index(IndexId id, Bytes payload, std::uint64_t kept, std::uint64_t n
     if (!check.ok()) {
         return false;
     }
-    positions.resize(kept);
-    const auto out = span_of(positions);
+    const auto out = room(positions, kept);
     return (id == IndexId::rice     ? rice_decode(payload, numel, out)
             : id == IndexId::bitmap ? bitmap_decode(payload, numel, out)
                                     : raw_positions_decode(payload, numel, out))
@@ -94,22 +107,26 @@ bool decode_index(IndexId id, Bytes payload, std::uint64_t kept, std::uint64_t n
 }
 
 template <typename V>
-void encode_values(const Stages& stages, Span<const V> values, std::uint64_t key, std::vector<std::uint8_t>& payload) {
+Bytes encode_values(const Stages& stages, Span<const V> values, std::uint64_t key, std::vector<std::uint8_t>& payload) {
+    const std::size_t size = stages.value == ValueId::raw    ? values.size * sizeof(V)
+                             : stages.value == ValueId::qsgd ? qsgd_size(values.size, stages.qsgd)
+                                                             : 2 * values.size;
+    const auto out = room(payload, size);
     switch (stages.value) {
         case ValueId::raw:
-            payload.resize(values.size * sizeof(V));
-            std::memcpy(payload.data(), values.data, payload.size());
-            return;
+            std::memcpy(out.data, values.data, out.size);
+            break;
         case ValueId::fp16:
-            payload.resize(2 * values.size);
-            return fp16_encode(values, span_of(payload));
+            fp16_encode(values, out);
+            break;
         case ValueId::bf16:
-            payload.resize(2 * values.size);
-            return bf16_encode(values, span_of(payload));
+            bf16_encode(values, out);
+            break;
         case ValueId::qsgd:
-            payload.resize(qsgd_size(values.size, stages.qsgd));
-            return qsgd_encode(values, stages.qsgd, key, span_of(payload));
+            qsgd_encode(values, stages.qsgd, key, out);
+            break;
     }
+    return out;
 }
 
 template <typename V>
@@ -120,11 +137,10 @@ bool decode_values(const Stages& stages, Bytes payload, std::uint64_t kept, std:
     if (!check.ok()) {
         return false;
     }
-    values.resize(kept);
-    const auto out = span_of(values);
+    const auto out = room(values, kept);
     switch (stages.value) {
         case ValueId::raw:
-            std::memcpy(values.data(), payload.data, payload.size);
+            std::memcpy(out.data, payload.data, payload.size);
             return true;
         case ValueId::fp16:
             return fp16_decode(payload, out).ok();
@@ -179,46 +195,41 @@ FrameFacts append_special(std::uint8_t what, std::vector<std::uint8_t>& out) {
 template <typename V>
 FrameFacts encode_frame(const Stages& stages, Span<const V> gradient, Span<V> residual, const Choice<V>& choice,
                         std::uint64_t key, Workspace<V>& workspace, std::vector<std::uint8_t>& out) {
-    if (stages.residual ? !compensate(residual, gradient) : !all_finite(gradient)) {
+    if (stages.residual ? !sums_finite<V>(residual, gradient) : !all_finite(gradient)) {
         return append_special(kNotFinite, out);
     }
-    const Span<const V> compensated = stages.residual ? Span<const V>(residual) : gradient;
+    const auto dense = stages.residual ? Compensated<V>(residual, gradient) : Compensated<V>(gradient);
+    const Span<const V> compensated = dense.values();
     return with_positions(workspace, gradient.size, [&](auto& scratch) {
-        if (stages.selection == Selection::topk) {
-            find_topk(compensated, choice.kept, workspace, scratch);
-        } else {
-            select_above(compensated, threshold_of(stages, choice, compensated, workspace), scratch.positions);
+        using P = typename std::remove_reference_t<decltype(scratch.positions)>::value_type;
+        Span<const P> support;
+        if (!choose(stages, choice, dense, workspace, scratch, support)) {
+            return append_special(kNotFinite, out);
         }
-        const auto positions = span_of(scratch.positions);
-        using P = std::remove_reference_t<decltype(positions[0])>;
-        const Span<const P> support = positions;
         if (support.size == 0) {
             return append_special(kEmpty, out);
         }
-        workspace.values.resize(support.size);
-        const auto values = span_of(workspace.values);
-        // Positions that a sparsifier of ours found are a support, so none of these can fail.
-        static_cast<void>(encode_index(stages.index, support, gradient.size, workspace.index_payload));
+        const auto values = room(workspace.values, support.size);
+        const Bytes index = encode_index(stages.index, support, gradient.size, workspace.index_payload);
         static_cast<void>(gather(compensated, support, values));
-        encode_values<V>(stages, values, key, workspace.value_payload);
+        const Bytes value = encode_values<V>(stages, values, key, workspace.value_payload);
         if (stages.residual) {
-            const auto payload = span_of(workspace.value_payload);
-            static_cast<void>(decode_values(stages, payload, support.size, workspace.values));
-            static_cast<void>(subtract_at<V, P>(residual, support, span_of(workspace.values)));
+            static_cast<void>(decode_values(stages, value, support.size, workspace.values));
+            static_cast<void>(subtract_at<V, P>(residual, support, values));
         }
         const std::size_t start = out.size();
         append_varint(out, static_cast<std::uint64_t>(stages.index));
         append_varint(out, static_cast<std::uint64_t>(stages.value));
         append_varint(out, support.size);
-        append_varint(out, workspace.index_payload.size());
-        append_varint(out, workspace.value_payload.size());
-        out.insert(out.end(), workspace.index_payload.begin(), workspace.index_payload.end());
-        out.insert(out.end(), workspace.value_payload.begin(), workspace.value_payload.end());
+        append_varint(out, index.size);
+        append_varint(out, value.size);
+        out.insert(out.end(), index.begin(), index.end());
+        out.insert(out.end(), value.begin(), value.end());
         FrameFacts facts;
         facts.length = out.size() - start;
         facts.kept = support.size;
-        facts.index_bytes = workspace.index_payload.size();
-        facts.value_bytes = workspace.value_payload.size();
+        facts.index_bytes = index.size;
+        facts.value_bytes = value.size;
         return facts;
     });
 }
@@ -252,7 +263,7 @@ bool add_frame(const Stages& stages, const FrameView& frame, double factor, Work
         using P = typename std::remove_reference_t<decltype(positions)>::value_type;
         return decode_index(stages.index, frame.index, frame.kept, dense.size, positions) &&
                decode_values(stages, frame.value, frame.kept, workspace.values) &&
-               scatter_add<V, P>(dense, span_of(positions), span_of(workspace.values), factor).ok();
+               scatter_add<V, P>(dense, room(positions, frame.kept), room(workspace.values, frame.kept), factor).ok();
     });
 }
 

@@ -48,10 +48,10 @@ Plan plan(std::size_t numel, std::size_t kept) {
 
 /// Uses `scratch` for the sample.
 template <typename V>
-streams::Range<V> guess(Span<const V> values, const Plan& plan, Span<Bits<V>> scratch) {
+streams::Range<V> guess(const Compensated<V>& dense, const Plan& plan, Span<Bits<V>> scratch) {
     streams::Range<V> range{0, static_cast<Bits<V>>(~FloatBits<V>::kSign)};
     const auto sample = scratch.part(0, plan.sample);
-    take_sample(values, sample);
+    take_sample(dense, sample);
     if (plan.rank_low < sample.size) {
         range.lowest = find_cut<Bits<V>>(sample, plan.rank_low).limit;
     }
@@ -98,9 +98,9 @@ std::uint64_t sample_position(std::uint64_t numel, std::uint64_t count, std::uin
 }
 
 template <typename V>
-void take_sample(Span<const V> values, Span<Bits<V>> sample) {
+void take_sample(const Compensated<V>& dense, Span<Bits<V>> sample) {
     for (std::size_t i = 0; i < sample.size; ++i) {
-        sample[i] = magnitude(values[sample_position(values.size, sample.size, i)]);
+        sample[i] = magnitude(dense[sample_position(dense.size(), sample.size, i)]);
     }
 }
 
@@ -116,19 +116,29 @@ V sampled_threshold(Span<Bits<V>> sample, std::uint64_t above) {
 std::size_t topk_scratch(std::size_t numel, std::size_t kept) { return plan(numel, kept).room; }
 
 template <typename V, typename P>
-void select_topk(Span<const V> values, Span<P> kept, Span<P> scratch_positions, Span<Bits<V>> scratch_magnitudes) {
-    if (kept.size == 0) {
-        return;
-    }
+bool select_topk(const Compensated<V>& dense, Span<P> kept, Span<P> scratch_positions,
+                 Span<Bits<V>> scratch_magnitudes) {
+    const Span<const V> values = dense.values();
     const auto cut_all = [&](Cut<Bits<V>> cut) {
         apply(
             cut, kept, values.size, [=](std::size_t i) { return magnitude(values[i]); },
             [](std::size_t i) { return i; });
     };
     const Plan sizes = plan(values.size, kept.size);
-    const auto range = guess(values, sizes, scratch_magnitudes);
-    const auto found = streams::collect(values, 0, range, scratch_positions, scratch_magnitudes);
+    const auto range = guess(dense, sizes, scratch_magnitudes);
     const bool bounded = sizes.rank_high > 0;
+    // Collecting within two bounds goes over complete values.
+    if (bounded && !dense.add_from(0)) {
+        return false;
+    }
+    const auto found = bounded ? streams::collect(values, 0, range, scratch_positions, scratch_magnitudes)
+                               : dense.pass(0, range, scratch_positions, scratch_magnitudes);
+    if (!bounded && !(found.finite && dense.add_from(found.next))) {
+        return false;
+    }
+    if (kept.size == 0) {
+        return true;
+    }
     const std::size_t above = bounded ? streams::count_from(values, range.highest + 1) : 0;
     if (found.next == values.size && above < kept.size && kept.size <= above + found.count) {
         const auto magnitudes = scratch_magnitudes.part(0, found.count);
@@ -140,7 +150,7 @@ void select_topk(Span<const V> values, Span<P> kept, Span<P> scratch_positions, 
                 cut, kept, found.count, [=](std::size_t i) { return magnitudes[i]; },
                 [=](std::size_t i) { return scratch_positions[i]; });
         }
-        return;
+        return true;
     }
     // Where many are equal, the guess is more often than not the cut itself.
     const std::size_t larger = streams::count_from(values, range.lowest + 1);
@@ -149,40 +159,41 @@ void select_topk(Span<const V> values, Span<P> kept, Span<P> scratch_positions, 
     } else {
         cut_all(find_cut(values, kept.size));
     }
+    return true;
 }
 
 template <typename V, typename P>
-void select_above(Span<const V> values, double threshold, std::vector<P>& found) {
+bool select_above(const Compensated<V>& dense, double threshold, std::vector<P>& found, std::size_t& count) {
     const auto range = range_above<V>(threshold);
-    std::size_t count = 0;
-    found.resize(values.size / 32 + 2 * streams::kSlack);
+    const std::size_t numel = dense.size();
+    count = 0;
+    found.resize(std::max(found.size(), numel / 32 + 2 * streams::kSlack));
     for (std::size_t next = 0;;) {
         const Span<P> room{found.data() + count, found.size() - count};
-        const auto part = streams::collect(values, next, range, room, Span<Bits<V>>{});
+        const auto part = dense.pass(next, range, room, Span<Bits<V>>{});
         count += part.count;
         next = part.next;
-        if (next == values.size) {
-            break;
+        if (!part.finite || next == numel) {
+            return part.finite;
         }
         // As much again as the share so far asks for.
-        const std::size_t share = count / (next / 64 + 1) * (values.size - next) / 64;
-        const std::size_t more = std::min(values.size - next, share + found.size() / 2) + streams::kSlack;
-        found.resize(count + more);
+        const std::size_t share = count / (next / 64 + 1) * (numel - next) / 64;
+        const std::size_t more = std::min(numel - next, share + found.size() / 2) + streams::kSlack;
+        found.resize(std::max(found.size(), count + more));
     }
-    found.resize(count);
 }
 
-template void take_sample(Span<const float>, Span<Bits<float>>);
-template void take_sample(Span<const double>, Span<Bits<double>>);
+template void take_sample(const Compensated<float>&, Span<Bits<float>>);
+template void take_sample(const Compensated<double>&, Span<Bits<double>>);
 template float sampled_threshold(Span<Bits<float>>, std::uint64_t);
 template double sampled_threshold(Span<Bits<double>>, std::uint64_t);
-template void select_topk(Span<const float>, Span<std::uint32_t>, Span<std::uint32_t>, Span<Bits<float>>);
-template void select_topk(Span<const float>, Span<std::uint64_t>, Span<std::uint64_t>, Span<Bits<float>>);
-template void select_topk(Span<const double>, Span<std::uint32_t>, Span<std::uint32_t>, Span<Bits<double>>);
-template void select_topk(Span<const double>, Span<std::uint64_t>, Span<std::uint64_t>, Span<Bits<double>>);
-template void select_above(Span<const float>, double, std::vector<std::uint32_t>&);
-template void select_above(Span<const float>, double, std::vector<std::uint64_t>&);
-template void select_above(Span<const double>, double, std::vector<std::uint32_t>&);
-template void select_above(Span<const double>, double, std::vector<std::uint64_t>&);
+template bool select_topk(const Compensated<float>&, Span<std::uint32_t>, Span<std::uint32_t>, Span<Bits<float>>);
+template bool select_topk(const Compensated<float>&, Span<std::uint64_t>, Span<std::uint64_t>, Span<Bits<float>>);
+template bool select_topk(const Compensated<double>&, Span<std::uint32_t>, Span<std::uint32_t>, Span<Bits<double>>);
+template bool select_topk(const Compensated<double>&, Span<std::uint64_t>, Span<std::uint64_t>, Span<Bits<double>>);
+template bool select_above(const Compensated<float>&, double, std::vector<std::uint32_t>&, std::size_t&);
+template bool select_above(const Compensated<float>&, double, std::vector<std::uint64_t>&, std::size_t&);
+template bool select_above(const Compensated<double>&, double, std::vector<std::uint32_t>&, std::size_t&);
+template bool select_above(const Compensated<double>&, double, std::vector<std::uint64_t>&, std::size_t&);
 
 }  // namespace deepreduce

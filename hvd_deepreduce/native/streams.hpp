@@ -29,6 +29,7 @@ struct Range {
 struct Collected {
     std::size_t count;
     std::size_t next;
+    bool finite;
 };
 
 /// Collecting needs so much more room than it fills.
@@ -38,5 +39,11 @@ constexpr std::size_t kSlack = 64;
 /// empty. Ends at the end of `values`, or at `next` when less than kSlack room is left.
 template <typename V, typename P>
 Collected collect(Span<const V> values, std::size_t start, Range<V> range, Span<P> positions, Span<Bits<V>> magnitudes);
+
+/// The same of sums += terms, added in passing up to `next`. The range has no upper bound: what is not finite is
+/// collected, too, and found out by it, so `finite` tells whether all sums were.
+template <typename V, typename P>
+Collected add_and_collect(Span<V> sums, Span<const V> terms, std::size_t start, Range<V> range, Span<P> positions,
+                          Span<Bits<V>> magnitudes);
 
 }  // namespace deepreduce::streams
