@@ -1,7 +1,7 @@
 """What one tensor costs a rank, from gradient to frame and back, as multiples of one copy of it; one thread.
 
-The unit is `dst.copy_(src)` into memory that is already there, timed in turn with the rows. Beside the times: by how much
-the process grew at most, beyond residual and gradient, in bytes per element.
+The unit is `dst.copy_(src)` into memory that is already there, timed in turn with the rows. Beside the times: by how
+much the process grew at most, beyond residual and gradient, in bytes per element.
 """
 
 from __future__ import annotations

@@ -36,14 +36,10 @@ class Volume:
 class Times:
     """Mean milliseconds per step on rank 0; see `step_clock.StepClock`."""
 
+    step_ms: float
     compute_ms: float
     coding_ms: float
     communication_ms: float
-
-    @property
-    def step_ms(self) -> float:
-        """All three."""
-        return self.compute_ms + self.coding_ms + self.communication_ms
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,6 @@ class JobResult:
             "relative": self.volume.relative,
             "relative_of_compressed": self.volume.relative_of_compressed,
         }
-        content["times"]["step_ms"] = self.times.step_ms
         return json.dumps(content, indent=2) + "\n"
 
     @classmethod

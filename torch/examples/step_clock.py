@@ -13,9 +13,10 @@ from job_result import Times
 class StepClock:
     """Runs from its making to `stop`; the caller marks what happens in `optimizer.synchronize()`.
 
-    Gradients are encoded during the backward pass and decoded within `synchronize`. Communication is what else
-    `synchronize` takes, waiting for the slowest rank included; computing is all the rest. Where cores are scarce, what
-    Horovod's threads do during the backward pass shows as computing.
+    Gradients are encoded on a thread beside the backward pass, mostly, and decoded within `synchronize`. Communication
+    is what `synchronize` takes but for decoding, waiting for the slowest rank included; computing is all the rest. So
+    the three add up to more than a step by what is encoded beside the others. Where cores are scarce, what Horovod's
+    threads do during the backward pass shows as computing.
     """
 
     def __init__(self) -> None:
@@ -34,11 +35,12 @@ class StepClock:
         total_ms = 1e3 * (time.perf_counter() - self._start) / steps
         coding = compression.stats()["total"] if hasattr(compression, "stats") else {"encode_ms": 0.0, "decode_ms": 0.0}
         encode_ms, decode_ms = coding["encode_ms"] / steps, coding["decode_ms"] / steps
-        communication_ms = 1e3 * self._synchronize_s / steps - decode_ms
+        synchronize_ms = 1e3 * self._synchronize_s / steps
         return Times(
-            compute_ms=total_ms - encode_ms - decode_ms - communication_ms,
+            step_ms=total_ms,
+            compute_ms=total_ms - synchronize_ms,
             coding_ms=encode_ms + decode_ms,
-            communication_ms=communication_ms,
+            communication_ms=synchronize_ms - decode_ms,
         )
 
 

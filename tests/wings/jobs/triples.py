@@ -30,9 +30,11 @@ def all_triples() -> list[str]:
     return ["+".join(stages) for stages in itertools.product(SPARSIFIERS, INDEX_CODECS, values, MEMORIES)]
 
 
-def train(text: str, steps: int, name: str) -> torch.nn.Module:
+def train(text: str, steps: int, name: str, threads: int) -> torch.nn.Module:
     model = make_model()
-    compression = DeepReduce.from_string(model.named_parameters(), text, name=name, seed=3, min_numel=1)
+    compression = DeepReduce.from_string(
+        model.named_parameters(), text, name=name, seed=3, min_numel=1, threads=threads
+    )
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5), model.named_parameters(), compression=compression
     )
@@ -67,12 +69,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(1)
     hvd.init()
     triples = all_triples() if options.all else CHOSEN
     for number, text in enumerate(triples):
-        model = train(text, options.steps, f"triple{number}")
+        model = train(text, options.steps, f"triple{number}", options.threads)
         assert_equal_on_all_ranks(list(model.parameters()), text)
         if number % hvd.size() == hvd.rank():  # the oracle is checked on one rank each, as all replicas are equal
             alone = train_alone(text, options.steps, hvd.size())
