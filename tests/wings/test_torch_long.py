@@ -15,7 +15,7 @@ RANKS = 4
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_every_triple_on_four_ranks(threads: int, backend: str) -> None:
     job = run_job(
-        "triples.py", "--all", "--steps=10", f"--threads={threads}", ranks=RANKS, backend=backend, timeout_s=3000
+        "triples.py", "all", "--steps=10", f"--threads={threads}", ranks=RANKS, backend=backend, timeout_s=3000
     )
     assert job.code == 0, job.output
     triples = len(SPARSIFIERS) * len(INDEX_CODECS) * len(VALUE_CODECS) * len(MEMORIES)

@@ -1,4 +1,4 @@
-"""Trains a small model with every triple, or with a few for longer: replicas must be equal, and equal to the oracle."""
+"""Trains a small model with combinations of stages: replicas must be equal, and equal to the oracle."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ import horovod.torch as hvd
 import torch
 from common import assert_equal_on_all_ranks, batch_loss, make_model
 from oracle import Oracle
+from sample import pairwise
 
 from hvd_deepreduce import Settings
-from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, VALUE_CODECS
+from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, SPARSIFIERS, VALUE_CODECS
 from hvd_deepreduce.torch import DeepReduce
 
-SPARSIFIERS = ("none", "topk(density=0.05)", "threshold(value=0.02)", "dropping(rate=0.9)")
-VALUES = {"qsgd": "qsgd(bits=5, bucket=16)"}
+# Settings fit for tensors of a few hundred elements; other stages are taken as they come.
+SETTINGS = {
+    "topk": "topk(density=0.05)",
+    "threshold": "threshold(value=0.02)",
+    "dropping": "dropping(rate=0.9)",
+    "qsgd": "qsgd(bits=5, bucket=16)",
+}
 CHOSEN = (
     "topk(density=0.05)+rice+qsgd(bits=7)+residual",
     "topk(density=0.1)+bitmap+fp16+residual",
@@ -23,11 +29,12 @@ CHOSEN = (
     "dropping(rate=0.9, sample=0.2, scope='global')+rice+raw+residual",
     "none+rice+raw+none",
 )
-
-
-def all_triples() -> list[str]:
-    values = [VALUES.get(name, name) for name in VALUE_CODECS]
-    return ["+".join(stages) for stages in itertools.product(SPARSIFIERS, INDEX_CODECS, values, MEMORIES)]
+KINDS = [[SETTINGS.get(name, name) for name in kind] for kind in (SPARSIFIERS, INDEX_CODECS, VALUE_CODECS, MEMORIES)]
+WHICH = {
+    "chosen": lambda: CHOSEN,
+    "pairs": lambda: ["+".join(stages) for stages in pairwise(*KINDS)],
+    "all": lambda: ["+".join(stages) for stages in itertools.product(*KINDS)],
+}
 
 
 def train(text: str, steps: int, name: str, threads: int) -> torch.nn.Module:
@@ -68,12 +75,12 @@ def train_alone(text: str, steps: int, ranks: int) -> torch.nn.Module:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--all", action="store_true")
+    parser.add_argument("which", choices=WHICH)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(1)
     hvd.init()
-    triples = all_triples() if options.all else CHOSEN
+    triples = WHICH[options.which]()
     for number, text in enumerate(triples):
         model = train(text, options.steps, f"triple{number}", options.threads)
         assert_equal_on_all_ranks(list(model.parameters()), text)
