@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import Any
 
 from hvd_deepreduce.batch import Batch, DecodedGradient, EncodeJob, Gradient
-from hvd_deepreduce.errors import DeepReduceError
+from hvd_deepreduce.errors import CorruptPayloadError, DeepReduceError
 from hvd_deepreduce.pipeline import EncodedGradient
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
@@ -149,7 +149,11 @@ class Bucket:
 
     def decode(self, gathered: bytes, outputs: Sequence[Gradient | None], factor: float) -> list[DecodedGradient]:
         """Overwrites each member's output from all ranks' bundles; raises what `split_bundles` and `Batch` raise."""
-        readers = split_bundles(gathered, self._header(), self.size)
+        try:
+            readers = split_bundles(gathered, self._header(), self.size)
+        except CorruptPayloadError as error:
+            more = f" and {len(self.specs) - 1} more" if len(self.specs) > 1 else ""
+            raise type(error)(f"{error} (tensor {self.specs[0].name!r}{more})") from error
         decoded = self._batch.decode(readers, self.specs, outputs, self._draw, factor)
         self._phase = _Phase.DECODED
         self._given.clear()

@@ -35,49 +35,13 @@ def test_every_option_of_the_stock_optimizer(ranks: int, backend: str, arguments
         assert "OPTIONS ok" in job.of_rank(rank), job.output
 
 
-FAULTS = {
-    "min": ["UnsupportedOperationError: tensor 'min.", "op=Min"],
-    "max": ["UnsupportedOperationError: tensor 'max.", "op=Max"],
-    "product": ["UnsupportedOperationError: tensor 'product.", "op=Product"],
-    "adasum": ["UnsupportedOperationError: tensor 'adasum.", "op=Adasum"],
-    "settings": ["SettingsMismatchError", "topk(density=0.02)", "on rank 1", "topk(density=0.01)", "on rank 0"],
-    "min_numel": ["SettingsMismatchError", "min_numel is 10 on rank 1 and 30 on rank 0"],
-    "nothing_on_one_rank": ["SettingsMismatchError", "min_numel is 1000000000 on rank 1 and 30 on rank 0"],
-    "exception": ["rank 1: tensor 'exception.2.weight': KeyError: 'residual'"],
-    "unknown": ["gradient 'unknown.2.weight' of shape (16, 24) belongs to none of the 5 named parameters"],
-    "unknown_on_one_rank": [
-        "rank 1: gradient 'unknown_on_one_rank.2.weight' of shape (16, 24) belongs to none of the 6 named parameters"
-    ],
-}
-
-
 @pytest.mark.parametrize("backend", ["gloo", "mpi"])
-def test_every_fault_is_named_on_every_rank(backend: str) -> None:
-    job = run_job("faults.py", *FAULTS, ranks=2, backend=backend, timeout_s=120)
-    assert job.code == 0, job.output
-    assert "NO ERROR" not in job.output, job.output
-    for rank in range(2):
-        caught = {line.split()[1]: line for line in job.of_rank(rank).splitlines() if line.startswith("CAUGHT")}
-        for fault, parts in FAULTS.items():
-            for part in [*parts, f"(raised by rank {rank} of 2)"]:
-                assert part in caught[fault], job.output
-            assert "not every rank answered" not in caught[fault]
-
-
-@pytest.mark.parametrize("backend", ["gloo", "mpi"])
-@pytest.mark.parametrize(
-    ("fault", "parts"),
-    [
-        ("exception", ["rank 1: tensor 'exception.2.weight': KeyError: 'residual'", "(raised by rank {rank} of 2)"]),
-        ("name", ["DeepReduce 'name.{rank}', comparing settings", "has another name="]),
-    ],
-)
-def test_a_fault_ends_the_job_within_seconds(fault: str, parts: list[str], backend: str) -> None:
-    job = run_job("faults.py", "--die", fault, ranks=2, backend=backend, timeout_s=90)
+def test_another_name_ends_by_the_time_limit(backend: str) -> None:
+    job = run_job("faults.py", "--die", "name", ranks=2, backend=backend, timeout_s=90)
     assert job.code != 0
     for rank in range(2):
-        for part in parts:
-            assert part.format(rank=rank) in job.of_rank(rank), job.output
+        for part in (f"DeepReduce 'name.{rank}', comparing settings", "has another name="):
+            assert part in job.of_rank(rank), job.output
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable
 
 import horovod.torch as hvd
 import torch
 from torch import nn
+
+from hvd_deepreduce.errors import DeepReduceError
 
 
 def make_model(seed: int = 0) -> nn.Module:
@@ -40,3 +43,17 @@ def assert_equal_on_all_ranks(
     mine = torch.frombuffer(bytearray(digest(tensors)), dtype=torch.uint8)
     everyone = hvd.allgather(mine, name=f"digest.{what}", process_set=process_set).view(-1, len(mine))
     assert all(torch.equal(row, everyone[0]) for row in everyone), f"replicas differ: {what}"
+
+
+def run_faults(train: Callable[[str], None], faults: Iterable[str], *, die: bool = False) -> None:
+    """Prints what each fault raises and goes on to the next, or ends by it."""
+    for fault in faults:
+        try:
+            train(fault)
+        except DeepReduceError as error:
+            if die:
+                raise
+            notes = " ".join(getattr(error, "__notes__", []))
+            print(f"CAUGHT {fault} {type(error).__name__}: {error} {notes}", flush=True)
+        else:
+            print(f"NO ERROR {fault}", flush=True)

@@ -10,12 +10,13 @@ import argparse
 
 import horovod.torch as hvd
 import torch
-from common import batch_loss, make_model
+from common import batch_loss, make_model, run_faults
 
-from hvd_deepreduce.errors import DeepReduceError
 from hvd_deepreduce.torch import DeepReduce
 
 FAULTY_RANK = 1
+STEP = 2
+LATER = ("exception", "unknown_on_one_rank")
 OPERATIONS = {"min": hvd.Min, "max": hvd.Max, "product": hvd.Product, "adasum": hvd.Adasum}
 
 
@@ -42,12 +43,14 @@ def train(fault: str) -> None:
     )
     for step in range(4):
         optimizer.zero_grad()
-        if step == 2 and faulty and fault == "exception":
+        if step == STEP and faulty and fault == "exception":
             # Stands for whatever may go wrong while a gradient is encoded.
             compression._session.tensors.at(2).slots.clear()
-        if step == 2 and faulty and fault == "unknown_on_one_rank":
+        if step == STEP and faulty and fault == "unknown_on_one_rank":
             compression._parameters.parameters[2] = torch.zeros(1)
             compression._parameters._place_of.clear()
+        if faulty and step == (STEP if fault in LATER else 0):
+            print(f"FAULT {fault}", flush=True)
         batch_loss(model, hvd.rank(), step).backward()
         optimizer.step()
 
@@ -59,15 +62,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     hvd.init()
-    for fault in options.faults:
-        try:
-            train(fault)
-        except DeepReduceError as error:
-            if options.die:
-                raise
-            print(f"CAUGHT {fault} {type(error).__name__}: {error} {' '.join(error.__notes__)}", flush=True)
-        else:
-            print(f"NO ERROR {fault}", flush=True)
+    run_faults(train, options.faults, die=options.die)
 
 
 if __name__ == "__main__":

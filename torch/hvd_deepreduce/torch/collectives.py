@@ -10,6 +10,7 @@ import torch
 from horovod.common.exceptions import HorovodInternalError
 
 from hvd_deepreduce.errors import CollectiveTimeoutError, RemoteRankError
+from hvd_deepreduce.torch import shutdown
 
 _YIELD_S = 5e-3
 _SHORTEST_SLEEP_S = 20e-6
@@ -38,6 +39,7 @@ def finish_gather(handle: int, what: str, timeout_s: float) -> bytes:
             time.sleep(0)  # most gathers end at once, and waking up from a real sleep takes longer than they do
             continue
         if waited_s > timeout_s:
+            shutdown.limit()
             raise CollectiveTimeoutError(late_message(what, timeout_s))
         time.sleep(sleep_s)
         sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)

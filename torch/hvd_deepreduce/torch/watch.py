@@ -2,25 +2,24 @@
 
 Compressors are asked for a gradient only after that wait, so they can't end it themselves. What does is a thread that
 shuts Horovod down when a gather stays incomplete for too long; the waiting call then raises `HorovodInternalError`.
-Where Horovod itself hangs, as over MPI when a process is stopped, the process is ended.
+Where Horovod itself hangs, as when a process was stopped, the process is ended (`shutdown`).
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from typing import NamedTuple
 
 import horovod.torch as hvd
-from horovod.torch import mpi_ops
 
+from hvd_deepreduce.torch import shutdown
 from hvd_deepreduce.torch.collectives import late_message
 
 _log = logging.getLogger("hvd_deepreduce")
-EXIT_CODE = 75  # EX_TEMPFAIL: started anew, the job may succeed
-_GRACE_S = 10.0
+# The first rank to shut Horovod down ends the others' waits: by then they should have said what they waited for.
+_ASIDE_S = 1.0
 
 
 class _Watched(NamedTuple):
@@ -62,33 +61,33 @@ def _watch() -> None:
                 earliest = min((one.deadline for one in _watched.values()), default=None)
                 _changed.wait(None if earliest is None else max(0.0, earliest - time.monotonic()))
                 continue
+            watched = _watched[late]
             _watched.clear()
-        _give_up(late)
+        _give_up(late, watched)
 
 
-def _first_late() -> _Watched | None:
+def _first_late() -> int | None:
     now = time.monotonic()
     for handle, one in list(_watched.items()):
         if one.deadline <= now:
-            if not hvd.poll(handle):
-                return one
+            if not _complete(handle):
+                return handle
             del _watched[handle]  # all ranks have sent theirs: whatever the caller does now, it waits for nobody
     return None
 
 
-def _give_up(late: _Watched) -> None:
+def _complete(handle: int) -> bool:
+    try:
+        return bool(hvd.poll(handle))
+    except ValueError:  # Horovod was shut down meanwhile, and has forgotten it
+        return True
+
+
+def _give_up(handle: int, late: _Watched) -> None:
     rank, size = hvd.rank(), hvd.size()
-    message = late_message(late.what, late.timeout_s)
-    _log.critical("%s. Shutting Horovod down (rank %d of %d)", message, rank, size)
-    # Over MPI, and with a peer that does not even answer, shutting down waits for ever too.
-    ending = threading.Timer(_GRACE_S, _exit, [rank])
-    ending.daemon = True
-    ending.start()
-    # Not `hvd.shutdown`: it forgets the handles first, and whoever waits for one gets a ValueError that explains nothing.
-    mpi_ops._basics.shutdown()
-    ending.cancel()
-
-
-def _exit(rank: int) -> None:
-    _log.critical("Horovod does not shut down within %g s: ending rank %d", _GRACE_S, rank)
-    os._exit(EXIT_CODE)
+    _log.critical("%s. Shutting Horovod down (rank %d of %d)", late_message(late.what, late.timeout_s), rank, size)
+    shutdown.limit()
+    time.sleep(_ASIDE_S)
+    # Another rank may have shut all down by now, and this one be about to exit: see `shutdown` on doing it twice.
+    if not _complete(handle):
+        shutdown.shut_down()

@@ -1,0 +1,75 @@
+"""Makes the faults of failure_cases.py with real jobs, several at a time: most of them wait for a time limit."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+
+from wings.failure_cases import FAULTS, TIMEOUT_S, UNCAUGHT, Fault
+from wings.launch import JobResult, run_job
+
+BACKENDS = ("gloo", "mpi")
+FAULTY_RANK = 1
+_AT_A_TIME = 4
+_jobs = ThreadPoolExecutor(_AT_A_TIME)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    job: JobResult
+    missing: list[str]
+    """What was to be said and was not."""
+    message_s: float
+    """From the fault until the last rank that is left had begun to say so,"""
+    over_s: float
+    """and from then to the end of the job."""
+    first_code: int | None
+    """Of the rank that failed first, by the launcher's words; what it says of ranks that it killed may be wrong."""
+
+
+def start(fault: Fault, backend: str, ranks: int = 2) -> Future[JobResult]:
+    """The job that makes a fault; one for all that a script catches."""
+    if fault.caught:
+        names = tuple(one.name for one in FAULTS if one.caught and one.script == fault.script)
+        return _start(fault.script, names, ranks, backend)
+    timeout = ("--timeout", str(TIMEOUT_S)) if fault.script == "absent.py" else ()
+    return _start(fault.script, (*fault.arguments, *timeout), ranks, backend)
+
+
+@cache
+def _start(script: str, arguments: tuple[str, ...], ranks: int, backend: str) -> Future[JobResult]:
+    return _jobs.submit(run_job, script, *arguments, ranks=ranks, backend=backend, timeout_s=90)
+
+
+def observe(fault: Fault, backend: str, ranks: int = 2) -> Outcome:
+    """What came of a fault, and when."""
+    job = start(fault, backend, ranks).result()
+    missing, times = [], []
+    if backend in fault.launcher:
+        parts = fault.launcher[backend]
+        missing += [part for part in parts if job.came_at(part) == float("inf")]
+        times.append(job.came_at(parts[0]))
+    else:
+        for rank in range(ranks):
+            if not fault.caught and fault is not UNCAUGHT and rank == FAULTY_RANK:
+                continue
+            parts = tuple(part.replace("{rank}", str(rank)) for part in fault.says)
+            said = _caught(job, fault, rank) if fault.caught else job.of_rank(rank)
+            missing += [f"rank {rank}: {part}" for part in parts if part not in said]
+            times.append(job.came_at(f"CAUGHT {fault.name} " if fault.caught else parts[0], rank))
+    began = job.came_at(f"FAULT {fault.arguments[0] if fault.script == 'absent.py' else fault.name}", FAULTY_RANK)
+    return Outcome(job, missing, max(0.0, max(times) - began), job.seconds - max(times), _first_code(job))
+
+
+def _caught(job: JobResult, fault: Fault, rank: int) -> str:
+    lines = job.of_rank(rank).splitlines()
+    return next((line for line in lines if line.startswith(f"CAUGHT {fault.name} ")), "")
+
+
+def _first_code(job: JobResult) -> int | None:
+    if ended := re.search(r"Exit code: +(\d+)", job.output):
+        return int(ended[1])
+    killed = re.search(r"exited on signal (\d+)", job.output)
+    return 128 + int(killed[1]) if killed else None
