@@ -7,14 +7,21 @@ from hvd_deepreduce.errors import DeepReduceError
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
 from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
+from hvd_deepreduce.memories.dgc import DgcMemory
 from hvd_deepreduce.memories.none import NoMemory
 from hvd_deepreduce.memories.residual import Residual
+from hvd_deepreduce.memories.variance import VarianceMemory
 from hvd_deepreduce.records import LoggedRun, read_json_lines
 from hvd_deepreduce.settings import Settings
+from hvd_deepreduce.sparsifiers.dgc import Dgc
 from hvd_deepreduce.sparsifiers.dropping import Dropping
 from hvd_deepreduce.sparsifiers.nonzero import KeepNonzero
+from hvd_deepreduce.sparsifiers.randomk import RandomK
+from hvd_deepreduce.sparsifiers.rtopk import RTopK
+from hvd_deepreduce.sparsifiers.sidco import Sidco
 from hvd_deepreduce.sparsifiers.threshold import Threshold
 from hvd_deepreduce.sparsifiers.topk import TopK
+from hvd_deepreduce.sparsifiers.variance import Variance
 from hvd_deepreduce.timeline import Timeline
 from hvd_deepreduce.value_codecs.bf16 import BFloat16
 from hvd_deepreduce.value_codecs.fp16 import Float16
@@ -26,6 +33,8 @@ __all__ = [
     "BFloat16",
     "Bitmap",
     "DeepReduceError",
+    "Dgc",
+    "DgcMemory",
     "Dropping",
     "Float16",
     "JsonLinesWriter",
@@ -33,14 +42,19 @@ __all__ = [
     "LoggedRun",
     "NoMemory",
     "Qsgd",
+    "RTopK",
+    "RandomK",
     "Raw",
     "RawValues",
     "Residual",
     "Rice",
     "Settings",
+    "Sidco",
     "TensorBoardWriter",
     "Threshold",
     "Timeline",
     "TopK",
+    "Variance",
+    "VarianceMemory",
     "read_json_lines",
 ]

@@ -62,6 +62,22 @@ def qsgd_decode(payload: bytes, kept: int, bits: int, bucket: int, dtype: np.dty
 def random_u64(key: int, count: int) -> NDArray[np.uint64]:
     """The first draws of a key (FORMAT.md, 6)."""
 
+def add_momentum(momentum: Values, residual: Values, gradient: Values, factor: float, scale: float) -> bool:
+    """momentum <- factor * momentum + scale * gradient, residual += momentum.
+
+    False, and both untouched, unless all of it is finite.
+    """
+
+def add_squares(squares: Values, residual: Values, gradient: Values) -> bool:
+    """squares += gradient ** 2, residual += gradient; False, and both untouched, unless all of it is finite."""
+
+def sum_of_squares(values: Values) -> float: ...
+def exceedance(values: Values, threshold: float) -> tuple[int, float]:
+    """How many magnitudes exceed a threshold, and by how much together."""
+
+def random_support(key: int, numel: int, kept: int) -> Positions:
+    """Sorted positions, every set of `kept` below numel as likely as another (FORMAT.md, 4.11)."""
+
 Choice = tuple[int] | tuple[float, int, int, Values | None]
 """For top-k: how many to keep. For dropping: the threshold, or below 0 to estimate it from a sample of so many, which
 so many are to exceed; and an array that is overwritten with a sample, if wanted."""

@@ -56,6 +56,15 @@ class Sparsifier(Stage):
     One that remembers something from step to step does so in slots, as memories do, but of sizes of its own.
     """
 
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Slots of the memory that it looks at; settings without such a memory are refused."""
+    shared: ClassVar[bool] = False
+    """All ranks choose the same support, which `shared_support` tells the receivers: a frame then carries none."""
+
+    def shared_support(self, view: MatrixView, draw: Draw) -> Support:
+        """What `sparsify` returns for this draw on any rank, whatever the gradient."""
+        raise NotImplementedError
+
     def slot_sizes(self, numel: int) -> Mapping[str, int]:
         """Elements of each slot that a tensor of `numel` elements needs; mostly there are none."""
         return {}

@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hvd_deepreduce import _native
+from hvd_deepreduce.checks import require_payload_length
 from hvd_deepreduce.errors import CorruptPayloadError, InvalidSettingError, UnknownCodecError
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import Positions, SparseGradient, Support, TensorSpec, Values
-from hvd_deepreduce.wire.frame import EMPTY_FRAME, NOT_FINITE_FRAME, Frame, Special, read_frame
+from hvd_deepreduce.wire.frame import EMPTY_FRAME, NOT_FINITE_FRAME, SHARED_ID, Frame, Special, read_frame
 from hvd_deepreduce.wire.reader import ByteReader
 
 
@@ -78,6 +79,11 @@ class Pipeline:
         """
         index, value = self.settings.index, self.settings.value
         dtype = spec.value_dtype
+        if self.settings.sparsifier.shared:
+            values = values_at(support.positions)
+            payload = value.encode(values, support, draw)
+            sent = values if value.exact else value.decode(payload, support, dtype, draw)
+            return Frame(SHARED_ID, value.wire_id, support.kept, b"", payload), SparseGradient(support, sent)
         if index.ordered is not None and value.ordered is not None:
             values = values_at(support.positions)
             value_payload, order = value.ordered.encode(values, draw)
@@ -109,6 +115,11 @@ class Pipeline:
 
     def _decode(self, frame: Frame, spec: TensorSpec, draw: Draw) -> SparseGradient:
         index, value = self.settings.index, self.settings.value
+        if self.settings.sparsifier.shared:
+            _require_ids(frame, SHARED_ID, value.wire_id)
+            support = self.settings.sparsifier.shared_support(spec.view, draw)
+            _require_shared(frame, support.kept)
+            return SparseGradient(support, value.decode(frame.value_payload, support, spec.value_dtype, draw))
         if index.ordered is not None and value.ordered is not None:
             _require_ids(frame, index.ordered.wire_id, value.ordered.wire_id)
             support, order = index.ordered.decode(frame.index_payload, frame.kept, spec.view)
@@ -136,6 +147,12 @@ class Pipeline:
             gradient = self.decode(frame, spec, draw).by_position()
             _native.scatter_add(dense, gradient.support.positions, gradient.values, factor)
         return True
+
+
+def _require_shared(frame: Frame, kept: int) -> None:
+    if frame.kept != kept:
+        raise CorruptPayloadError(f"shared support: kept is {frame.kept}; these settings keep {kept}")
+    require_payload_length("shared support", frame.index_payload, 0)
 
 
 def _require_ids(frame: Frame, index_id: int, value_id: int) -> None:

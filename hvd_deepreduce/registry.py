@@ -10,25 +10,44 @@ from hvd_deepreduce.contracts import IndexCodec, Memory, OrderedIndexCodec, Orde
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
 from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
+from hvd_deepreduce.memories.dgc import DgcMemory
 from hvd_deepreduce.memories.none import NoMemory
 from hvd_deepreduce.memories.residual import Residual
+from hvd_deepreduce.memories.variance import VarianceMemory
+from hvd_deepreduce.sparsifiers.dgc import Dgc
 from hvd_deepreduce.sparsifiers.dropping import Dropping
 from hvd_deepreduce.sparsifiers.nonzero import KeepNonzero
+from hvd_deepreduce.sparsifiers.randomk import RandomK
+from hvd_deepreduce.sparsifiers.rtopk import RTopK
+from hvd_deepreduce.sparsifiers.sidco import Sidco
 from hvd_deepreduce.sparsifiers.threshold import Threshold
 from hvd_deepreduce.sparsifiers.topk import TopK
+from hvd_deepreduce.sparsifiers.variance import Variance
 from hvd_deepreduce.value_codecs.bf16 import BFloat16
 from hvd_deepreduce.value_codecs.fp16 import Float16
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
 from hvd_deepreduce.value_codecs.raw import RawValues
 
 SPARSIFIERS: Final[Mapping[str, type[Sparsifier]]] = MappingProxyType(
-    {"none": KeepNonzero, "topk": TopK, "threshold": Threshold, "dropping": Dropping}
+    {
+        "none": KeepNonzero,
+        "topk": TopK,
+        "threshold": Threshold,
+        "dropping": Dropping,
+        "randomk": RandomK,
+        "rtopk": RTopK,
+        "sidco": Sidco,
+        "dgc": Dgc,
+        "variance": Variance,
+    }
 )
 INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType({"raw": Raw, "bitmap": Bitmap, "rice": Rice})
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(
     {"raw": RawValues, "fp16": Float16, "bf16": BFloat16, "qsgd": Qsgd}
 )
-MEMORIES: Final[Mapping[str, type[Memory]]] = MappingProxyType({"none": NoMemory, "residual": Residual})
+MEMORIES: Final[Mapping[str, type[Memory]]] = MappingProxyType(
+    {"none": NoMemory, "residual": Residual, "dgc": DgcMemory, "variance": VarianceMemory}
+)
 
 
 def _check(kind: str, table: Mapping[str, type], forms: Iterable[type]) -> None:

@@ -70,6 +70,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         require_integer("settings", "seed", self.seed, minimum=0, maximum=2**64 - 1)
+        missing = [slot for slot in self.sparsifier.requires if slot not in self.memory.slots]
+        if missing:
+            fitting = [name for name, memory in MEMORIES.items() if set(self.sparsifier.requires) <= set(memory.slots)]
+            raise InvalidSettingError(
+                f"memory: {describe(self.memory)} keeps no {', '.join(missing)}, which the sparsifier "
+                f"{self.sparsifier.name} needs; allowed are {', '.join(fitting)}"
+            )
 
     def slot_sizes(self, numel: int) -> dict[str, int]:
         """Elements of each array that the stages keep for a tensor from step to step."""

@@ -6,4 +6,5 @@ PYBIND11_MODULE(_native, module) {
     deepreduce::binding::bind_index_codecs(module);
     deepreduce::binding::bind_value_codecs(module);
     deepreduce::binding::bind_frames(module);
+    deepreduce::binding::bind_stages(module);
 }

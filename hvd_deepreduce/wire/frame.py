@@ -20,6 +20,8 @@ class Special(IntEnum):
 
 
 SPECIAL_ID: Final = 0
+SHARED_ID: Final = 11
+"""In the place of an index codec's: the sparsifier tells the receivers the support."""
 EMPTY_FRAME: Final = bytes([SPECIAL_ID, Special.EMPTY])
 NOT_FINITE_FRAME: Final = bytes([SPECIAL_ID, Special.NOT_FINITE])
 

@@ -13,19 +13,26 @@ _MORE: Mapping[str, list[dict[str, Any]]] = {
     "topk": [{"density": 0.25}, {"density": 1.0}],
     "threshold": [{"value": 0.0}, {"value": 0.5}],
     "dropping": [{"rate": 0.5, "sample": 0.3}, {"rate": 0.0}, {"rate": 0.9, "scope": "global"}],
+    "randomk": [{"density": 0.3}, {"density": 0.8}],
+    "rtopk": [{"density": 0.1, "pool": 0.4}],
+    "sidco": [{"density": 0.2}],
+    "variance": [{"alpha": 0.0}],
+    "sparsifier dgc": [{"density": 0.05, "sample": 0.5, "warmup": 100}],
+    "memory dgc": [{"momentum": 0.5, "masking": False, "clip": 0.7}],
+    "memory variance": [{"decay": 0.5}],
     "qsgd": [{"bits": 2, "bucket": 3}, {"bits": 16, "bucket": 2**20}, {"bits": 5, "bucket": 1}],
 }
 
 
-def _stages(table: Mapping[str, type[Stage]]) -> list[Any]:
+def _stages(kind: str, table: Mapping[str, type[Stage]]) -> list[Any]:
     return [
         pytest.param(stage := cls(**settings), id=repr(stage))
         for name, cls in table.items()
-        for settings in [{}, *_MORE.get(name, [])]
+        for settings in [{}, *_MORE.get(f"{kind} {name}", _MORE.get(name, []))]
     ]
 
 
-SPARSIFIER_SUBJECTS = _stages(SPARSIFIERS)
-INDEX_SUBJECTS = _stages(INDEX_CODECS)
-VALUE_SUBJECTS = _stages(VALUE_CODECS)
-MEMORY_SUBJECTS = _stages(MEMORIES)
+SPARSIFIER_SUBJECTS = _stages("sparsifier", SPARSIFIERS)
+INDEX_SUBJECTS = _stages("index", INDEX_CODECS)
+VALUE_SUBJECTS = _stages("value", VALUE_CODECS)
+MEMORY_SUBJECTS = _stages("memory", MEMORIES)

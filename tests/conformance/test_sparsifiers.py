@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import shared_support
+from reference.randomness import draw
 
 from conformance import inputs
 from conformance.inputs import DRAW, VALUE_DTYPES
@@ -16,44 +18,81 @@ from hvd_deepreduce.registry import SPARSIFIERS
 from hvd_deepreduce.sparse import MatrixView
 
 
-def _topk(values, density):
-    kept = min(len(values), max(1, round(density * len(values))))
-    order = sorted(range(len(values)), key=lambda position: (-abs(values[position]), position))
-    return sorted(order[:kept])
+def _topk(values, slots, density):
+    return _largest(values, range(len(values)), min(len(values), max(1, round(density * len(values)))))
 
 
-def _threshold(values, value):
+def _largest(values, positions, kept):
+    return sorted(sorted(positions, key=lambda position: (-abs(values[position]), position))[:kept])
+
+
+def _threshold(values, slots, value):
     with np.errstate(over="ignore"):
-        limit = np.asarray(value).astype(values.dtype)
+        return _above(values, np.asarray(value).astype(values.dtype))
+
+
+def _above(values, limit):
     return [position for position, element in enumerate(values) if abs(element) > limit]
-
-
-def _draw(place):
-    """SplitMix64 with key 0, as FORMAT.md, 6, has it."""
-    z = (place + 1) * 0x9E3779B97F4A7C15 % 2**64
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
-    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
-    return z ^ z >> 31
 
 
 def _sample(values, count):
     stride = len(values) // count if count else 0
-    return [abs(values[place * stride + _draw(place) % stride]) for place in range(count)]
+    return [abs(values[place * stride + draw(0, place) % stride]) for place in range(count)]
 
 
-def _dropping(values, rate, sample, scope):
-    count = min(len(values), max(round(sample * len(values)), math.ceil(10 / (1 - rate))))
-    above = max(1, round((1 - rate) * count))
+def _sampled_threshold(values, count, above):
     largest = sorted(_sample(values, count), reverse=True)
-    threshold = largest[above] if above < count else 0
-    return [position for position, element in enumerate(values) if abs(element) > threshold]
+    return largest[above] if above < count else 0
+
+
+def _dropping(values, slots, rate, sample, scope):
+    count = min(len(values), max(round(sample * len(values)), math.ceil(10 / (1 - rate))))
+    return _above(values, _sampled_threshold(values, count, max(1, round((1 - rate) * count))))
+
+
+def _randomk(values, slots, density):
+    kept = min(len(values), max(1, round(density * len(values))))
+    return shared_support.support(DRAW.shared_key(), len(values), kept)
+
+
+def _rtopk(values, slots, density, pool):
+    kept, drawn_from = (min(len(values), max(1, round(share * len(values)))) for share in (density, pool))
+    largest = _largest(values, range(len(values)), drawn_from)
+    return [largest[i] for i in shared_support.support(DRAW.key(), drawn_from, kept)]
+
+
+def _dgc(values, slots, density, sample, warmup):
+    if DRAW.step < warmup:
+        density = max(density, 0.25 ** (4 * DRAW.step // warmup + 1))
+    count = min(len(values), max(round(sample * len(values)), math.ceil(10 / density)))
+    found = _above(values, _sampled_threshold(values, count, max(1, round(density * count))))
+    return _largest(values, found, max(1, round(density * len(values))))
+
+
+def _sidco(values, slots, density):
+    """With the one stage of a first step."""
+    magnitudes = np.abs(values.astype(np.float64))
+    excess = magnitudes[magnitudes > 0]
+    with np.errstate(over="ignore"):
+        limit = excess.mean() * math.log(1 / density) if len(excess) else 0.0
+        return _above(values, np.asarray(limit).astype(values.dtype))
+
+
+def _variance(values, slots, alpha):
+    limits = np.sqrt(slots["squares"]) * values.dtype.type(np.sqrt(alpha))
+    return [position for position, element in enumerate(values) if abs(element) > limits[position]]
 
 
 EXPECTED = {
-    "none": lambda values: [position for position, element in enumerate(values) if element != 0],
+    "none": lambda values, slots: [position for position, element in enumerate(values) if element != 0],
     "topk": _topk,
     "threshold": _threshold,
     "dropping": _dropping,
+    "randomk": _randomk,
+    "rtopk": _rtopk,
+    "sidco": _sidco,
+    "dgc": _dgc,
+    "variance": _variance,
 }
 
 sparsifiers = pytest.mark.parametrize("sparsifier", SPARSIFIER_SUBJECTS)
@@ -61,20 +100,24 @@ dtypes = pytest.mark.parametrize("dtype", VALUE_DTYPES, ids=str)
 
 
 def new_slots(sparsifier, values):
-    return {name: np.zeros(size, values.dtype) for name, size in sparsifier.slot_sizes(len(values)).items()}
+    """Empty ones of its own, and what it may find in a memory's."""
+    own = {name: np.zeros(size, values.dtype) for name, size in sparsifier.slot_sizes(len(values)).items()}
+    squares = np.abs(inputs.gradient_values(values.dtype, len(values), seed=2))
+    return {**dict.fromkeys(sparsifier.requires, squares), **own}
 
 
 def check(sparsifier, values, rows=1):
     view = MatrixView(rows, len(values) // rows)
     before = values.copy()
     values.flags.writeable = False
-    support = sparsifier.sparsify(values, view, DRAW, new_slots(sparsifier, values))
+    slots = new_slots(sparsifier, values)
+    support = sparsifier.sparsify(values, view, DRAW, slots)
     assert np.array_equal(values, before)
     assert support.view == view
     assert support.positions.dtype == view.position_dtype
     assert support.positions.ndim == 1
     assert not np.shares_memory(support.positions, values)
-    expected = EXPECTED[sparsifier.name](values, **vars(sparsifier))
+    expected = EXPECTED[sparsifier.name](values, slots, **vars(sparsifier))
     assert support.positions.tolist() == expected
 
 
@@ -125,6 +168,43 @@ def test_no_elements(sparsifier, dtype):
     nothing = np.empty(0, dtype)
     support = sparsifier.sparsify(nothing, MatrixView(1, 0), DRAW, new_slots(sparsifier, nothing))
     assert support.kept == 0
+
+
+@sparsifiers
+def test_a_shared_support_is_what_every_rank_keeps(sparsifier):
+    view = MatrixView(10, 30)
+    here, there = DRAW._replace(rank=1), DRAW._replace(rank=2)
+    kept = []
+    for rank, at in enumerate((here, there)):
+        values = inputs.gradient_values(np.dtype(np.float32), 300, seed=rank)
+        kept.append(sparsifier.sparsify(values, view, at, new_slots(sparsifier, values)).positions.tolist())
+    if sparsifier.shared:
+        assert kept[0] == kept[1] == sparsifier.shared_support(view, there).positions.tolist()
+        assert kept[0] != sparsifier.shared_support(view, here._replace(step=here.step + 1)).positions.tolist()
+    else:
+        assert kept[0] != kept[1] or len(kept[0]) in (0, 1, 300)
+
+
+@pytest.mark.parametrize("exponent", [1, 3])
+@pytest.mark.parametrize("density", [0.1, 0.01, 0.001])
+def test_sidco_finds_its_density_within_a_few_steps(density, exponent):
+    """For the light tails of a Gaussian and for heavy ones."""
+    values = np.random.default_rng(1).standard_normal(200_000).astype(np.float32) ** exponent
+    sparsifier = SPARSIFIERS["sidco"](density=density)
+    slots = new_slots(sparsifier, values)
+    for _ in range(6):
+        kept = sparsifier.sparsify(values, MatrixView(1, len(values)), DRAW, slots).kept
+    assert kept == pytest.approx(density * len(values), rel=0.5)
+
+
+def test_rtopk_draws_all_of_its_pool_alike():
+    values = np.arange(100, 0, -1).astype(np.float32)
+    sparsifier = SPARSIFIERS["rtopk"](density=0.1, pool=0.2)
+    times = np.zeros(100)
+    for step in range(2000):
+        times[sparsifier.sparsify(values, MatrixView(1, 100), DRAW._replace(step=step), {}).positions] += 1
+    assert times[20:].sum() == 0
+    assert times[:20] == pytest.approx(np.full(20, 1000), rel=0.1)
 
 
 @pytest.mark.parametrize(("numel", "density", "kept"), [(1000, 0.01, 10), (10, 0.01, 1), (36864, 0.01, 369), (3, 1, 3)])

@@ -32,7 +32,11 @@ SPECS = [
     TensorSpec("c", (7, 11, 3), "float64"),
     TensorSpec("d", (3000,), "bfloat16"),
 ]
-ALL = ["+".join(stages) for stages in itertools.product(SPARSIFIERS, INDEX_CODECS, VALUES, MEMORIES)]
+NATIVE = [
+    text
+    for stages in itertools.product(SPARSIFIERS, INDEX_CODECS, VALUES, MEMORIES)
+    if NativeBatch.can(Settings.from_string(text := "+".join(stages)))
+]
 
 
 def gradients(rank: int, step: int) -> list[np.ndarray]:
@@ -51,11 +55,10 @@ def draws(rank: int, step: int) -> list[Draw]:
     return [Draw(9, spec.name, step, rank) for spec in SPECS]
 
 
-@pytest.mark.parametrize("text", ALL)
+@pytest.mark.parametrize("text", NATIVE)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_native_equals_stagewise(text: str, threads: int) -> None:
     settings = Settings.from_string(text)
-    assert NativeBatch.can(settings)
     pipeline = Pipeline(settings)
     batches = [StagewiseBatch(pipeline), NativeBatch(pipeline, threads)]
     slots = [[[pipeline.new_slots(spec) for spec in SPECS] for _ in range(2)] for _ in batches]
@@ -93,6 +96,10 @@ def test_native_equals_stagewise(text: str, threads: int) -> None:
                 assert mine.keys() == theirs.keys()
                 for name in mine:
                     np.testing.assert_array_equal(mine[name], theirs[name])
+
+
+def test_the_default_settings_are_native() -> None:
+    assert isinstance(make_batch(Settings.of()), NativeBatch)
 
 
 def test_an_output_that_is_none_is_skipped() -> None:

@@ -15,7 +15,7 @@ from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, SPARSIFIERS, VALUE_CODECS
 from hvd_deepreduce.sparse import DTYPES, TensorSpec
-from hvd_deepreduce.wire.frame import EMPTY_FRAME, NOT_FINITE_FRAME, Frame, Special
+from hvd_deepreduce.wire.frame import EMPTY_FRAME, NOT_FINITE_FRAME, SHARED_ID, Frame, Special
 from hvd_deepreduce.wire.reader import ByteReader
 
 DRAW = Draw(seed=0, tensor="layer", step=3, rank=1)
@@ -53,8 +53,11 @@ def test_the_example_of_the_format():
 
 def reference_codecs(settings):
     index = settings.index
+    value = settings.value.wire_id, dataclasses.asdict(settings.value)
+    if settings.sparsifier.shared:
+        return reference.Codecs((SHARED_ID,), *value, (DRAW.shared_key(), 7))
     ids = (index.wire_id,) if index.ordered is None else (index.wire_id, index.ordered.wire_id)
-    return reference.Codecs(ids, settings.value.wire_id, dataclasses.asdict(settings.value))
+    return reference.Codecs(ids, *value)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -62,14 +65,16 @@ def reference_codecs(settings):
 @pytest.mark.parametrize("index", INDEX_CODECS)
 @pytest.mark.parametrize("sparsifier", SPARSIFIERS)
 def test_frames_are_those_of_the_reference(sparsifier, index, value, dtype):
-    settings = Settings.of(sparsifier, index, value, "none")
+    settings = Settings.of(sparsifier, index, value, "variance" if sparsifier == "variance" else "none")
     pipeline, spec = Pipeline(settings), spec_of(700, dtype)
     width = 8 * spec.value_dtype.itemsize
     unsigned = np.dtype(f"u{spec.value_dtype.itemsize}")
     gradient = gradient_of(spec)
     gradient[::3] = 0
-    encoded = pipeline.encode(gradient, spec, {}, DRAW)
-    support = settings.sparsifier.sparsify(gradient, spec.view, DRAW, {})
+    encoded = pipeline.encode(gradient, spec, pipeline.new_slots(spec), DRAW)
+    slots = pipeline.new_slots(spec)
+    settings.memory.compensate(gradient, slots)
+    support = settings.sparsifier.sparsify(gradient, spec.view, DRAW, slots)
     values = gradient[support.positions].view(unsigned).tolist()
     codecs = reference_codecs(settings)
     assert encoded.frame == reference.encode(support.positions.tolist(), values, codecs, 700, width, DRAW.key())

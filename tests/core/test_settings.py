@@ -49,7 +49,7 @@ def test_ways_to_write_the_same_in_one_string(text):
         ("topq", ["sparsifier", "topq", "topk(density=0.01)", "threshold", "none"]),
         ("topk+huffman", ["index", "huffman", "raw, bitmap, rice"]),
         ("topk+rice+qsgq", ["value", "qsgq", "qsgd(bits=7, bucket=512)"]),
-        ("topk+rice+qsgd+dgc", ["memory", "dgc", "residual"]),
+        ("topk+rice+qsgd+momentum", ["memory", "momentum", "residual"]),
         ("topk+rice+qsgd+residual+none", ["5 parts", "sparsifier+index+value+memory"]),
         ("topk(density=0.01", ["sparsifier", "name(setting=value, ...)"]),
         ("topk)density=0.01(", ["sparsifier", "name(setting=value, ...)"]),
@@ -108,7 +108,18 @@ def every_triple():
         for index in INDEX_CODECS
         for value in VALUE_CODECS
         for memory in MEMORIES
+        if set(SPARSIFIERS[sparsifier].requires) <= set(MEMORIES[memory].slots)
     ]
+
+
+def test_a_sparsifier_without_the_memory_it_needs_is_refused():
+    message = r"memory: residual keeps no squares, which the sparsifier variance needs; allowed are variance"
+    with pytest.raises(InvalidSettingError, match=message):
+        Settings.of("variance")
+    with pytest.raises(InvalidSettingError, match=r"dgc: momentum=1; allowed is 0 to below 1"):
+        Settings.of(memory="dgc(momentum=1)")
+    with pytest.raises(InvalidSettingError, match=r"rtopk: pool=0.001; allowed is density=0.01 or more"):
+        Settings.of("rtopk(density=0.01, pool=0.001)")
 
 
 @pytest.mark.parametrize("settings", every_triple(), ids=str)

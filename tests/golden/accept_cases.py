@@ -290,6 +290,22 @@ ACCEPTS: dict[str, Fields] = {
         "shape": "12",
         "input": _gradient(12, "<f8"),
     },
+    "frame_randomk": {
+        "why": "Positions follow from the key that ranks share, and are not sent.",
+        "kind": "frame",
+        "settings": "randomk(density=0.25)+rice+raw+none",
+        **_PLACE,
+        "shape": "3x7",
+        "input": _gradient(21),
+    },
+    "frame_randomk_most": {
+        "why": "Where more than half are kept, those that are not are drawn.",
+        "kind": "frame",
+        "settings": "randomk(density=0.9)+rice+fp16+none",
+        **_PLACE,
+        "shape": "2x5",
+        "input": _gradient(10),
+    },
     "frame_of_bfloat16": {
         "why": "A bfloat16 gradient is computed with, and sent by `raw`, as binary32.",
         "kind": "frame",

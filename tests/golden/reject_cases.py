@@ -242,6 +242,27 @@ REJECTS: dict[str, Fields] = {
         _CORRUPT,
         "tensor 'fc.weight', rank 1: bitmap",
     ),
+    # --- 4.11 ---
+    "frame_shared_with_positions": _frame(
+        "A shared support has no payload.",
+        "0b01020108090000803f000000c0",
+        _CORRUPT,
+        "shared support: payload of 1 bytes",
+        "randomk(density=0.3)+raw+raw+none",
+    ),
+    "frame_shared_kept": _frame(
+        "3 of 6, where the density says 2.",
+        "0b0103000c" + "0000803f" * 3,
+        _CORRUPT,
+        "kept is 3; these settings keep 2",
+        "randomk(density=0.3)+raw+raw+none",
+    ),
+    "frame_of_randomk": _frame(
+        "A shared support under settings with `bitmap`.",
+        "0b010200080000803f000000c0",
+        _UNKNOWN,
+        "index codec id 11",
+    ),
     # --- 2 ---
     "bundle_nothing": _bundle("No bytes.", b"", _TRUNCATED, "rank 0"),
     "bundle_short_header": _bundle("The magic, the version and no more.", _RIGHT[:3], _TRUNCATED, "rank 0"),

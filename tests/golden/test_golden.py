@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from reference import bundle as reference_bundle
-from reference import fingerprint, frame, index_codecs, randomness, value_codecs
+from reference import fingerprint, frame, index_codecs, randomness, shared_support, value_codecs
 from reference.bits import ByteReader as ReferenceReader
 from reference.bits import CorruptError, TruncatedError
 
@@ -70,7 +70,9 @@ def test_the_batch_writes_and_reads_frames_alike(name):
     (encoded,) = batch.encode([EncodeJob(place.values(fields["input"]), place.spec, slots, place.draw)])
     assert encoded.frame == bytes.fromhex(fields["frame"])
     output = np.full(place.spec.numel, 7, place.spec.value_dtype)
-    (decoded,) = batch.decode([ByteReader(encoded.frame, "test")], [place.spec], [output], [[place.draw]], 1.0)
+    (decoded,) = batch.decode(
+        [ByteReader(encoded.frame, "test")], [place.spec], [output], lambda rank, at: place.draw, 1.0
+    )
     assert_same(fields, "decoded", place.text(output) if decoded.finite else "not finite")
 
 
@@ -121,7 +123,12 @@ def _reference_value(fields):
 
 def _reference_frame(fields):
     settings, place = Settings.from_string(fields["settings"]), vectors.Place.of(fields)
-    codecs = frame.Codecs((settings.index.wire_id,), *_value_settings(fields["settings"].split("+")[2]))
+    value = _value_settings(fields["settings"].split("+")[2])
+    codecs = frame.Codecs((settings.index.wire_id,), *value)
+    if settings.sparsifier.name == "randomk":
+        key = randomness.key(place.draw.seed, place.draw.step, randomness.ALL_RANKS, place.draw.tensor)
+        kept = max(1, round(settings.sparsifier.density * place.spec.numel))
+        codecs = frame.Codecs((shared_support.ID,), *value, (key, kept))
     width = 8 * place.spec.value_dtype.itemsize
     reader = ReferenceReader(bytes.fromhex(fields["frame"]))
     patterns = frame.decode(reader, codecs, place.spec.numel, width)

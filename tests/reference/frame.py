@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reference import index_codecs, value_codecs
+from reference import index_codecs, shared_support, value_codecs
 from reference.bits import ByteReader, CorruptError, varint
 from reference.floats import VALUE_TYPES
 
@@ -15,6 +15,8 @@ class Codecs:
     index_ids: tuple[int, ...]
     value_id: int
     value_settings: Mapping[str, int]
+    shared: tuple[int, int] | None = None
+    """Key and kept of a support that all ranks know."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,13 @@ def decode(reader: ByteReader, codecs: Codecs, numel: int, width: int) -> list[i
     frame = parse(reader, codecs, numel)
     if frame.index_id == 0:
         return [VALUE_TYPES[width].quiet_nan if frame.special else 0] * numel
-    positions = index_codecs.DECODERS[frame.index_id](frame.index_payload, frame.kept, numel)
+    if codecs.shared is not None:
+        key, kept = codecs.shared
+        if frame.kept != kept or frame.index_payload:
+            raise CorruptError("frame: not the shared support")
+        positions = shared_support.support(key, numel, kept)
+    else:
+        positions = index_codecs.DECODERS[frame.index_id](frame.index_payload, frame.kept, numel)
     decode_values = value_codecs.DECODERS[frame.value_id]
     values = decode_values(frame.value_payload, len(positions), width, codecs.value_settings)
     dense = [0] * numel
@@ -78,6 +86,6 @@ def encode(positions: list[int], values: list[int], codecs: Codecs, numel: int, 
     if not positions:
         return EMPTY.to_bytes()
     index_id = codecs.index_ids[0]
-    index_payload = index_codecs.ENCODERS[index_id](positions, numel)
+    index_payload = b"" if index_id == shared_support.ID else index_codecs.ENCODERS[index_id](positions, numel)
     value_payload = value_codecs.ENCODERS[codecs.value_id](values, width, codecs.value_settings, key)
     return Parsed(index_id, 0, codecs.value_id, len(positions), index_payload, value_payload).to_bytes()

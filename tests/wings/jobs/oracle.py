@@ -17,6 +17,7 @@ from hvd_deepreduce import (
     NoMemory,
     Qsgd,
     RawValues,
+    Residual,
     Settings,
     Threshold,
     TopK,
@@ -114,6 +115,16 @@ class Oracle:
     residuals: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
     samples: dict[int, dict[str, tuple[np.ndarray, int]]] = field(default_factory=dict)
     """By step: what every rank's tensors sampled in it, for the threshold of the next."""
+
+    @staticmethod
+    def knows(settings: Settings) -> bool:
+        """Whether all stages are written out here."""
+        return (
+            isinstance(settings.sparsifier, KeepNonzero | TopK | Threshold | Dropping)
+            and settings.index.exact
+            and isinstance(settings.value, RawValues | Float16 | BFloat16 | Qsgd)
+            and isinstance(settings.memory, NoMemory | Residual)
+        )
 
     def reduce(self, name: str, gradients: list[np.ndarray], factor: float) -> np.ndarray:
         """What every rank's gradient `name` becomes; gradients are flat, float32 or float64."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
+from collections.abc import Iterable, Sequence
 
 import horovod.torch as hvd
 import torch
 from common import assert_equal_on_all_ranks, batch_loss, make_model
+from in_one_process import InOneProcess
 from oracle import Oracle
 from sample import pairwise
 
@@ -20,6 +22,10 @@ SETTINGS = {
     "topk": "topk(density=0.05)",
     "threshold": "threshold(value=0.02)",
     "dropping": "dropping(rate=0.9)",
+    "randomk": "randomk(density=0.1)",
+    "rtopk": "rtopk(density=0.05, pool=0.2)",
+    "sidco": "sidco(density=0.1)",
+    "dgc": "dgc(density=0.05, warmup=6)",
     "qsgd": "qsgd(bits=5, bucket=16)",
 }
 CHOSEN = (
@@ -30,10 +36,21 @@ CHOSEN = (
     "none+rice+raw+none",
 )
 KINDS = [[SETTINGS.get(name, name) for name in kind] for kind in (SPARSIFIERS, INDEX_CODECS, VALUE_CODECS, MEMORIES)]
+
+
+def fit(combinations: Iterable[Sequence[str]]) -> list[str]:
+    """As one string each; where a sparsifier needs a memory, it gets that one."""
+    return list(
+        dict.fromkeys(
+            "+".join([*stages[:3], "variance" if stages[0] == "variance" else stages[3]]) for stages in combinations
+        )
+    )
+
+
 WHICH = {
     "chosen": lambda: CHOSEN,
-    "pairs": lambda: ["+".join(stages) for stages in pairwise(*KINDS)],
-    "all": lambda: ["+".join(stages) for stages in itertools.product(*KINDS)],
+    "pairs": lambda: fit(pairwise(*KINDS)),
+    "all": lambda: fit(itertools.product(*KINDS)),
 }
 
 
@@ -55,7 +72,9 @@ def train(text: str, steps: int, name: str, threads: int) -> torch.nn.Module:
 
 def train_alone(text: str, steps: int, ranks: int) -> torch.nn.Module:
     model = make_model()
-    oracle = Oracle(Settings.from_string(text, seed=3), ranks)
+    settings = Settings.from_string(text, seed=3)
+    shapes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    oracle = Oracle(settings, ranks) if Oracle.knows(settings) else InOneProcess(settings, ranks, shapes)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
     for step in range(steps):
         oracle.step = step
