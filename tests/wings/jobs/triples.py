@@ -35,7 +35,8 @@ CHOSEN = (
     "dropping(rate=0.9, sample=0.2, scope='global')+rice+raw+residual",
     "none+rice+raw+none",
 )
-KINDS = [[SETTINGS.get(name, name) for name in kind] for kind in (SPARSIFIERS, INDEX_CODECS, VALUE_CODECS, MEMORIES)]
+KINDS = [[SETTINGS.get(name, name) for name in kind] for kind in (SPARSIFIERS, INDEX_CODECS, VALUE_CODECS)]
+KINDS.append(list(MEMORIES))
 
 
 def fit(combinations: Iterable[Sequence[str]]) -> list[str]:
