@@ -51,7 +51,10 @@ def fit(combinations: Iterable[Sequence[str]]) -> list[str]:
 WHICH = {
     "chosen": lambda: CHOSEN,
     "pairs": lambda: fit(pairwise(*KINDS)),
-    "all": lambda: fit(itertools.product(*KINDS)),
+    "all": lambda: fit(
+        (*triple, memory)
+        for triple, memory in zip(itertools.product(*KINDS[:3]), itertools.cycle(KINDS[3]), strict=False)
+    ),
 }
 
 
