@@ -114,6 +114,31 @@ def split_bundles(gathered: bytes, expected: BundleHeader, ranks: int) -> list[B
     return readers
 
 
+def describe_header(data: bytes, reader: ByteReader) -> list[tuple[int, int, str, str]]:
+    """Start, end, name and meaning of every field before the body; leaves the reader there.
+
+    Raises `CorruptPayloadError` for a single bundle that no encoder makes, or is followed by something.
+    """
+    bundle = _cut(data, 0, reader.what)
+    if len(bundle) != len(data):
+        raise CorruptPayloadError(f"{reader.what}: {len(data) - len(bundle)} bytes after the bundle")
+    _, version, kind, length, fingerprint = _FIXED.unpack_from(bundle)
+    fields = [
+        (0, 2, "magic", MAGIC.decode()),
+        (2, 3, "version", str(version)),
+        (3, 4, "kind", Kind(kind).name.lower()),
+        (4, 8, "length", f"{length:,} bytes"),
+        (8, 12, "fingerprint", f"{fingerprint:08x}: the sender's settings"),
+        (12, 16, "checksum", "right"),
+    ]
+    reader.take(_CHECKSUM_END, "fixed fields")
+    for field in ("rank", "bucket", "step"):
+        start = reader.offset
+        value = reader.varint(field)
+        fields.append((start, reader.offset, field, str(value)))
+    return fields
+
+
 def require_padding(reader: ByteReader) -> None:
     """Raises unless nothing but zero bytes is left."""
     rest = reader.rest()

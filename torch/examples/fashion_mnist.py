@@ -11,12 +11,10 @@ from itertools import islice
 from typing import Any
 
 import horovod.torch as hvd
-import image_data
 import torch
 from job_result import JobResult, Volume, result_table
 from mixed_precision import MixedPrecision
 from progress import terminal_watched, training_progress
-from residual_net import ResidualNet
 from rich.console import Console
 from sharded import accuracy_on_test_images, endless_batches, replicas_identical
 from step_clock import StepClock, TimedCast
@@ -27,6 +25,8 @@ from train_options import parse_options
 from hvd_deepreduce import JsonLinesWriter
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.torch import DeepReduce
+from hvd_deepreduce.torch.demo import image_data
+from hvd_deepreduce.torch.demo.residual_net import ResidualNet
 
 LOG_EVERY = 50
 

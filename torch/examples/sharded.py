@@ -6,9 +6,10 @@ from itertools import count
 
 import horovod.torch as hvd
 import torch
-from image_data import DataError, Images
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, TensorDataset
+
+from hvd_deepreduce.torch.demo.image_data import DataError, Images
 
 EVALUATION_BATCH = 500
 

@@ -1,0 +1,142 @@
+"""Measures codecs on gradients: bits per kept element, error, and time.
+
+Gradients come from .npy files, each an array in its layer's own shape, or are captured on the spot by training the
+demo's net for a few steps. Every index codec is measured with raw values, and every value codec with the default index
+codec; --index and --value narrow that to what is asked for, in all combinations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from hvd_deepreduce.checks import require_fraction, require_integer
+from hvd_deepreduce.errors import InvalidSettingError
+from hvd_deepreduce.measure import Measurement, measure
+from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS
+from hvd_deepreduce.settings import DEFAULT_INDEX, DEFAULT_VALUE, Settings
+
+_PLAIN_STEP = 10
+_DEFAULT_DENSITY = 0.01
+_WIDTH = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """See --help."""
+    parser.add_argument("gradients", nargs="*", type=Path, metavar="FILE.npy", help="default: captured on the spot")
+    parser.add_argument("--compensated", type=int, metavar="N", help="capture at step N of training with residual")
+    parser.add_argument("--density", type=float, action="append", help="of topk; may be given again (default 0.01)")
+    parser.add_argument("--sparsifier", action="append", help="instead of topk, with its settings")
+    parser.add_argument("--index", action="append", help="an index codec, with its settings")
+    parser.add_argument("--value", action="append", help="a value codec, with its settings")
+    parser.add_argument("--min-numel", type=int, default=1024, help="leave smaller captured layers out (default 1024)")
+    parser.add_argument("--json", action="store_true", help="print a list of objects instead of a table")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw volume against error, and time against volume")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Prints a table or JSON, and draws a picture if asked."""
+    densities = options.density or [_DEFAULT_DENSITY]
+    for density in densities:
+        require_fraction("bench", "--density", density)
+    sparsifiers = options.sparsifier or [f"topk(density={density!r})" for density in densities]
+    pairs = _pairs(options.index, options.value)
+    combinations = [_settings(sparsifier, *pair) for sparsifier in sparsifiers for pair in pairs]
+    console = Console(stderr=True, highlight=False)
+    gradients = _load(options.gradients) if options.gradients else _capture(options, densities[0], console)
+    found: list[tuple[str, Measurement]] = []
+    work = [(name, gradient, settings) for name, gradient in gradients.items() for settings in combinations]
+    for name, gradient, settings in track(work, "measuring", console=console, transient=True):
+        found.append((name, measure(gradient, settings, name)))
+    if options.json:
+        print(json.dumps([one.as_dict() for _, one in found], indent=1))  # noqa: T201 (what was asked for)
+    else:
+        wide = Console(highlight=False, width=max(_WIDTH, Console().width))
+        for table in _tables(found):
+            wide.print(table)
+    if options.plot:
+        # Loaded where it is wanted: it takes a second, and most have no use for it.
+        importlib.import_module("hvd_deepreduce.cli.plot").draw([one for _, one in found], options.plot)
+
+
+def _settings(sparsifier: str, index: str, value: str) -> Settings:
+    memory = "variance" if sparsifier.startswith("variance") else "none"
+    return Settings.of(sparsifier, index, value, memory)
+
+
+def _pairs(index: Sequence[str] | None, value: Sequence[str] | None) -> list[tuple[str, str]]:
+    if index or value:
+        return [(one, other) for one in index or [DEFAULT_INDEX] for other in value or [DEFAULT_VALUE]]
+    by_index = [(name, "raw") for name in INDEX_CODECS]
+    return by_index + [(DEFAULT_INDEX, name) for name in VALUE_CODECS if name != "raw"]
+
+
+def _load(paths: Sequence[Path]) -> dict[str, Any]:
+    gradients = {}
+    for path in paths:
+        try:
+            array = np.load(path, allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise InvalidSettingError(f"{path}: no .npy array ({error})") from error
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or array.size == 0:
+            raise InvalidSettingError(f"{path}: needed is a .npy array of floating-point numbers, not empty")
+        gradients[path.stem] = array if array.dtype == np.float64 else array.astype(np.float32)
+    return gradients
+
+
+def _capture(options: argparse.Namespace, density: float, console: Console) -> dict[str, Any]:
+    steps = _PLAIN_STEP
+    if options.compensated is not None:
+        require_integer("bench", "--compensated", options.compensated, minimum=1, maximum=10**6)
+        steps = options.compensated
+    try:
+        # The core knows no framework; this one use of it is the caller's wish.
+        module = importlib.import_module("hvd_deepreduce.torch.demo.capture")
+    except ImportError as error:
+        raise InvalidSettingError(f"capturing gradients needs PyTorch; or give .npy files ({error})") from error
+    console.print(f"training the demo's net for {steps} steps", style="dim")
+    with console.status("step 0") as status:
+        captured = module.capture(
+            steps,
+            density if options.compensated is not None else None,
+            lambda done: status.update(f"step {done} of {steps}"),
+        )
+    return {name: gradient for name, gradient in captured.items() if gradient.size >= options.min_numel}
+
+
+_COLUMNS = ("index bits", "value bits", "frame bits", "volume", "error", "encode MB/s", "decode MB/s")
+_CAPTION = "bits per kept element; volume and L2 error are relative; MB/s of dense gradient, without selection"
+
+
+def _tables(found: Sequence[tuple[str, Measurement]]) -> list[Table]:
+    """One for each gradient and sparsifier."""
+    tables: dict[tuple[str, str], Table] = {}
+    for name, one in found:
+        title = f"{name}: {one.numel:,} elements, {one.sparsifier} keeps {one.kept:,}"
+        table = tables.get((name, one.sparsifier))
+        if table is None:
+            table = tables[name, one.sparsifier] = Table(title=title, title_justify="left", caption=_CAPTION)
+            table.add_column("index+value", no_wrap=True)
+            for column in _COLUMNS:
+                table.add_column(column, justify="right", no_wrap=True)
+        megabytes = 4e-6 * one.numel
+        table.add_row(
+            f"{one.index}+{one.value}",
+            f"{one.index_bits:.2f}",
+            f"{one.value_bits:.2f}",
+            f"{one.frame_bits:.2f}",
+            f"{one.relative_volume:.5f}",
+            f"{one.relative_error:.4f}",
+            f"{1e3 * megabytes / max(one.encode_ms, 1e-6):,.0f}",
+            f"{1e3 * megabytes / max(one.decode_ms, 1e-6):,.0f}",
+        )
+    return list(tables.values())

@@ -1,0 +1,165 @@
+"""The command line, as a user would call it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hvd_deepreduce.batch import make_batch
+from hvd_deepreduce.cli.main import main
+from hvd_deepreduce.exchange import Bucket
+from hvd_deepreduce.pipeline import Pipeline
+from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, SPARSIFIERS, VALUE_CODECS
+from hvd_deepreduce.settings import Settings, describe
+from hvd_deepreduce.sparse import TensorSpec
+
+KEYS = [
+    "sparsifier",
+    "index",
+    "value",
+    "exact_index",
+    "numel",
+    "kept",
+    "index_bits",
+    "value_bits",
+    "frame_bits",
+    "relative_volume",
+    "relative_error",
+    "encode_ms",
+    "decode_ms",
+]
+
+
+@pytest.fixture
+def gradient(tmp_path: Path) -> Path:
+    path = tmp_path / "layer.npy"
+    np.save(path, np.random.default_rng(0).standard_normal((30, 100)).astype(np.float32))
+    return path
+
+
+def bench(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[str, Any]]:
+    assert main(["bench", *map(str, arguments), "--json"]) == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def words(printed: str) -> str:
+    return " ".join(printed.replace("│", " ").split())
+
+
+def test_codecs_lists_every_stage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    assert main(["codecs"]) == 0
+    printed = capsys.readouterr().out
+    for kind in (SPARSIFIERS, INDEX_CODECS, VALUE_CODECS, MEMORIES):
+        for stage in kind.values():
+            assert describe(stage()) in printed
+
+
+def test_bench_tells_exact_sizes(gradient: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (one,) = bench(capsys, gradient, "--density", 0.01, "--index", "raw", "--value", "qsgd(bits=7)")
+    assert list(one) == KEYS
+    assert (one["sparsifier"], one["index"], one["value"]) == ("topk(density=0.01)", "raw", "qsgd(bits=7, bucket=512)")
+    assert (one["numel"], one["kept"], one["exact_index"]) == (3000, 30, True)
+    # 30 positions of 32 bits; a norm and 30 fields of 7 bits, padded; 5 varints of a byte each.
+    assert one["index_bits"] == 32
+    assert one["value_bits"] == 8 * (4 + 27) / 30
+    assert one["frame_bits"] == pytest.approx(8 * (120 + 31 + 5) / 30)
+    assert one["relative_volume"] == pytest.approx((120 + 31 + 5) / 12000)
+    assert 0 < one["relative_error"] < 0.1
+
+
+def test_bench_takes_all_codecs(gradient: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = bench(capsys, gradient)
+    assert {one["index"].partition("(")[0] for one in found} == set(INDEX_CODECS)
+    assert {one["value"].partition("(")[0] for one in found} == set(VALUE_CODECS)
+    assert all(one["relative_error"] == 0 for one in found if one["value"] == "raw" and one["exact_index"])
+
+
+def test_bench_takes_every_combination_asked_for(gradient: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--density=0.1", "--density=0.01", "--index=rice", "--index=raw", "--value=fp16")
+    assert [(one["sparsifier"], one["index"]) for one in bench(capsys, gradient, *asked)] == [
+        ("topk(density=0.1)", "rice"),
+        ("topk(density=0.1)", "raw"),
+        ("topk(density=0.01)", "rice"),
+        ("topk(density=0.01)", "raw"),
+    ]
+    (one,) = bench(capsys, gradient, "--sparsifier=threshold(value=2.0)", "--index=rice", "--value=raw")
+    assert one["kept"] == np.count_nonzero(np.abs(np.load(gradient)) > 2)
+
+
+def test_bench_prints_a_table_and_draws(gradient: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "picture.png"
+    assert main(["bench", str(gradient), "--plot", str(picture)]) == 0
+    printed = capsys.readouterr().out
+    assert "layer: 3,000 elements, topk(density=0.01) keeps 30" in printed
+    assert "rice+raw" in printed
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no array", "no .npy array"),
+        (None, "No such file"),
+        (np.arange(3), "floating-point"),
+        (np.empty(0), "not empty"),
+    ],
+)
+def test_bench_refuses_other_files(
+    content: object, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "wrong.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content is not None:
+        np.save(path, content)
+    assert main(["bench", str(path)]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_bench_names_a_gradient_that_is_not_finite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "bad.npy", np.array([1.0, np.nan]))
+    assert main(["bench", str(tmp_path / "bad.npy")]) == 1
+    assert "bad: the gradient holds a NaN" in capsys.readouterr().err
+
+
+def bundle(settings: Settings) -> bytes:
+    specs = [TensorSpec("a", (20, 30)), TensorSpec("b", (40,))]
+    bucket = Bucket(2, specs, settings, make_batch(settings), 1, 3)
+    for member, spec in enumerate(specs):
+        values = np.arange(spec.numel, dtype=np.float32) * (member == 0)
+        bucket.put(member, values.astype(np.float32), Pipeline(settings).new_slots(spec))
+    bucket.encode(bucket.close())
+    return bucket.bundle()
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_inspect_explains_a_bundle(as_text: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Settings.from_string("topk(density=0.05)+rice+qsgd(bits=7)")
+    data = bundle(settings)
+    path = tmp_path / "bundle"
+    path.write_bytes(data.hex().encode() if as_text else data)
+    assert main(["inspect", str(path)]) == 0
+    printed = words(capsys.readouterr().out)
+    for part in ("magic DR", "frames", f"{settings.fingerprint:08x}", "rank 1", "bucket 2", "kept 30"):
+        assert part in printed
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    assert main(["inspect", str(path)]) == 1
+    assert "checksum" in capsys.readouterr().err
+
+
+def test_inspect_explains_a_frame(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The example of FORMAT.md, 3."""
+    path = tmp_path / "frame.hex"
+    path.write_text("03 01 02 01 08 09 0000803f 000000c0")
+    assert main(["inspect", str(path), "--numel", "8"]) == 0
+    printed = words(capsys.readouterr().out)
+    for part in ("index id 3", "(bitmap)", "value id 1", "(raw)", "4.00 bits per kept", "32.00 bits per kept"):
+        assert part in printed
+    assert main(["inspect", str(path), "--numel", "1"]) == 1
+    assert "kept is 2; allowed is 1 to numel 1" in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""What the examples and the command line train on: a small net and its images."""
