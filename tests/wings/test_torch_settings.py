@@ -43,7 +43,7 @@ def test_text_objects_and_one_string_are_the_same(model: torch.nn.Module) -> Non
         ({"sparsifier": "top"}, "sparsifier: 'top' is unknown; allowed are none, topk(density=0.01)"),
         ({"index": "rice(block=3)"}, "no setting 'block'"),
         ({"value": "qsgd(bits=1)"}, "qsgd: bits=1; allowed is an integer from 2 to 16"),
-        ({"memory": "dgc"}, "memory: 'dgc' is unknown; allowed are none, residual"),
+        ({"memory": "velocity"}, "memory: 'velocity' is unknown; allowed are none, residual"),
         ({"min_numel": 0}, "min_numel=0; allowed is an integer from 1"),
         ({"bucket_bytes": 1.5}, "bucket_bytes=1.5; allowed is an integer"),
         ({"timeout": 0}, "timeout=0; allowed is 0.001 or more"),
