@@ -34,7 +34,7 @@ def overlaps_itself(gradient: torch.Tensor) -> bool:
 
 def to_flat(gradient: torch.Tensor, dtype: torch.dtype, scale: float) -> torch.Tensor:
     """gradient / scale as a flat tensor in row-major order and a value dtype; a view where that can be."""
-    flat = gradient.reshape(-1)
+    flat = gradient.reshape(-1).contiguous()
     if flat.dtype is not dtype:
         flat = flat.to(dtype)
     return flat if scale == 1 else flat / scale
