@@ -40,11 +40,10 @@ class DeepReduce(Compressor):  # type: ignore[misc]
 
     Args:
         named_parameters: what `model.named_parameters()` gives; the same names, shapes and order on every rank.
-        sparsifier: which elements to keep: `none`, `topk(density=...)`, `threshold(value=...)`,
-            `dropping(rate=...)`.
-        index: how their positions are coded: `raw`, `bitmap`, `rice`.
-        value: how their values are coded: `raw`, `fp16`, `bf16`, `qsgd(bits=..., bucket=...)`.
-        memory: what becomes of the rest: `residual` (error feedback) or `none`.
+        sparsifier: which elements to keep, `topk(density=0.01)` for instance.
+        index: how their positions are coded, `rice` for instance.
+        value: how their values are coded, `qsgd(bits=7)` for instance.
+        memory: what becomes of the rest: `residual` (error feedback), `none`, or what a sparsifier needs.
         name: tells compressors in one process apart; the same on every rank.
         seed: of the stochastic codecs; the same on every rank. The user's generators are never touched.
         min_numel: tensors of fewer elements are left to Horovod, and so are those that are not floating-point.
@@ -58,7 +57,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         timeline: where to record when gradients were coded, waited for and decoded.
 
     Each stage is text or the settings object it names, `topk(density=0.01)` or `TopK(density=0.01)`;
-    `InvalidSettingError` lists what is allowed. Gradients may be float16, bfloat16, float32 or float64; residuals are
+    `InvalidSettingError` lists what is allowed, and so does `hvd-deepreduce codecs`. Gradients may be float16, bfloat16, float32 or float64; residuals are
     float32, float64 for the last.
 
     Errors are collective: when one rank fails, every rank raises, with tensor, rank and cause.
