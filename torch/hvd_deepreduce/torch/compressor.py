@@ -57,8 +57,8 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         timeline: where to record when gradients were coded, waited for and decoded.
 
     Each stage is text or the settings object it names, `topk(density=0.01)` or `TopK(density=0.01)`;
-    `InvalidSettingError` lists what is allowed, and so does `hvd-deepreduce codecs`. Gradients may be float16, bfloat16,
-    float32 or float64; residuals are float32, float64 for the last.
+    `InvalidSettingError` lists what is allowed, and so does `hvd-deepreduce codecs`. Gradients may be float16,
+    bfloat16, float32 or float64; residuals are float32, float64 for the last.
 
     Errors are collective: when one rank fails, every rank raises, with tensor, rank and cause.
     """
