@@ -13,6 +13,7 @@ _MORE: Mapping[str, list[dict[str, Any]]] = {
     "topk": [{"density": 0.25}, {"density": 1.0}],
     "threshold": [{"value": 0.0}, {"value": 0.5}],
     "dropping": [{"rate": 0.5, "sample": 0.3}, {"rate": 0.0}, {"rate": 0.9, "scope": "global"}],
+    "huffman": [{"of": "gaps"}],
     "qsgd": [{"bits": 2, "bucket": 3}, {"bits": 16, "bucket": 2**20}, {"bits": 5, "bucket": 1}],
 }
 
