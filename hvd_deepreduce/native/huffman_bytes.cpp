@@ -14,8 +14,8 @@ constexpr const char* kWhere = "huffman of bytes";
 
 unsigned bytes_of_position(std::uint64_t numel) { return numel <= kMaxNarrow ? 4 : 8; }
 
-/// How often every byte occurs in all positions below numel. The longest word has 15 bits at most: a depth of 16 takes
-/// a weight below 1/2584 of the sum (Fibonacci), and the last byte alone gives every byte that occurs 1/2048.
+/// How often every byte occurs in all positions below numel. No word is longer than kLongest: for a length of 16 a byte
+/// must have 1/2584 of the sum or less (Fibonacci), and none that occurs has less than 1/2044.
 Weights weights_of(std::uint64_t numel) {
     Weights weights{};
     for (unsigned place = 0; place < bytes_of_position(numel); ++place) {
