@@ -166,6 +166,15 @@ MORE_INDEX_REJECTS: dict[str, Fields] = {
     "index_huffman_gaps_undersubscribed": index_reject(
         _GAPS, "Two words of 1 and 2 bits.", 20, 1, _code(0, 1, 2, rest=1), _CORRUPT, "no code"
     ),
+    "index_huffman_gaps_half_subscribed": index_reject(
+        _GAPS,
+        "Two words of 2 bits share half: right for a class that is alone only.",
+        20,
+        1,
+        _code(0, 2, 2, rest=2),
+        _CORRUPT,
+        "no code",
+    ),
     "index_huffman_gaps_alone_with_two_bits": index_reject(
         _GAPS, "A class that is alone has one bit.", 20, 1, _code(0, 2, rest=2), _CORRUPT, "no code"
     ),
