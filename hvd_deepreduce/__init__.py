@@ -5,8 +5,11 @@
 
 from hvd_deepreduce.errors import DeepReduceError
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
+from hvd_deepreduce.index_codecs.delta import Delta
+from hvd_deepreduce.index_codecs.huffman import Huffman
 from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
+from hvd_deepreduce.index_codecs.rle import Rle
 from hvd_deepreduce.memories.dgc import DgcMemory
 from hvd_deepreduce.memories.none import NoMemory
 from hvd_deepreduce.memories.residual import Residual
@@ -33,10 +36,12 @@ __all__ = [
     "BFloat16",
     "Bitmap",
     "DeepReduceError",
+    "Delta",
     "Dgc",
     "DgcMemory",
     "Dropping",
     "Float16",
+    "Huffman",
     "JsonLinesWriter",
     "KeepNonzero",
     "LoggedRun",
@@ -48,6 +53,7 @@ __all__ = [
     "RawValues",
     "Residual",
     "Rice",
+    "Rle",
     "Settings",
     "Sidco",
     "TensorBoardWriter",

@@ -111,7 +111,13 @@ class OrderedValueCodec(ABC):
 class IndexCodec(Stage):
     """Support <-> bytes."""
 
-    wire_id: ClassVar[int]
+    @property
+    @abstractmethod
+    def wire_id(self) -> int:
+        """Of the bytes that `encode` writes. A class variable, but where settings choose it."""
+
+    wire_ids: ClassVar[tuple[int, ...]] = ()
+    """All that settings choose from, where they do."""
     exact: ClassVar[bool]
     """Decoding returns the very support that was encoded."""
     deterministic: ClassVar[bool] = True

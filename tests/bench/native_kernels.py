@@ -53,6 +53,12 @@ def single_kernels(table: Table, values: np.ndarray, kept: int) -> None:
     sent = _native.gather(values, positions)
     threshold = float(np.abs(sent).min())
     bitmap, rice = _native.bitmap_encode(positions, numel), _native.rice_encode(positions, numel)
+    index_codecs = {
+        "delta": (_native.delta_encode, _native.delta_decode),
+        "rle": (_native.rle_encode, _native.rle_decode),
+        "huffman_bytes": (_native.huffman_bytes_encode, _native.huffman_bytes_decode),
+        "huffman_gaps": (_native.huffman_gaps_encode, _native.huffman_gaps_decode),
+    }
     half, bf16 = _native.fp16_encode(sent), _native.bf16_encode(sent)
     qsgd = _native.qsgd_encode(sent, 7, 512, 1)
     float32 = np.dtype(np.float32)
@@ -72,6 +78,10 @@ def single_kernels(table: Table, values: np.ndarray, kept: int) -> None:
     table.row("rice_encode", lambda: _native.rice_encode(positions, numel))
     table.row("rice_bits", lambda: _native.rice_bits(positions, numel))
     table.row("rice_decode", lambda: _native.rice_decode(rice, kept, numel))
+    for name, (encode, decode) in index_codecs.items():
+        payload = encode(positions, numel)
+        table.row(f"{name}_encode", lambda encode=encode: encode(positions, numel))
+        table.row(f"{name}_decode", lambda decode=decode, payload=payload: decode(payload, kept, numel))
     table.row("fp16_encode", lambda: _native.fp16_encode(sent))
     table.row("fp16_decode", lambda: _native.fp16_decode(half, kept, float32))
     table.row("bf16_encode", lambda: _native.bf16_encode(sent))

@@ -12,6 +12,7 @@ from conformance.inputs import DRAW, OTHER_DRAW
 from conformance.stage_checks import Check, assert_owned, call, collector, expect, flips, outcome, variants
 from hvd_deepreduce.contracts import IndexCodec
 from hvd_deepreduce.errors import CorruptPayloadError, InvalidSettingError, TruncatedPayloadError
+from hvd_deepreduce.registry import wire_ids
 from hvd_deepreduce.sparse import Support
 
 INDEX_CHECKS: list[Check] = []
@@ -83,6 +84,7 @@ def declares_traits(codec: IndexCodec) -> None:
     assert codec.name.isidentifier()
     assert type(codec.wire_id) is int
     assert codec.wire_id > 0, "wire id 0 belongs to special frames"
+    assert codec.wire_id in wire_ids(type(codec)), "an id that the registry does not see"
     assert type(codec.exact) is bool
     assert type(codec.deterministic) is bool
 

@@ -25,6 +25,7 @@ SPARSIFIERS = (
     "dropping(rate=0.9, sample=0.1)",
     "dropping(rate=0.9, scope='global')",
 )
+# What the native call knows; the others go stage by stage.
 VALUES = [{"qsgd": "qsgd(bits=5, bucket=32)"}.get(name, name) for name in VALUE_CODECS]
 SPECS = [
     TensorSpec("a", (40, 50)),

@@ -13,6 +13,7 @@ from hvd_deepreduce.settings import Settings, stage_of
 SPARSIFIERS = ("none", "topk", "threshold", "dropping")
 INDEX_IDS = (1, 3, 4)
 VALUE_IDS = (1, 2, 3, 4)
+TARGETS = {"huffman(of='bytes')": "huffman_bytes", "huffman(of='gaps')": "huffman_gaps"}
 
 
 def kept_of(fields: vectors.Fields) -> int:
@@ -70,7 +71,7 @@ def inputs(fields: vectors.Fields) -> Iterator[tuple[str, bytes]]:
     """The targets a case is for, with its input."""
     codec = fields.get("settings", "").split("(")[0]
     if fields["kind"] == "index":
-        yield codec, index_input(fields)
+        yield TARGETS.get(fields["settings"], codec), index_input(fields)
     elif fields["kind"] == "value" and codec != "raw":
         yield codec, value_input(fields)
     elif fields["kind"] == "frame":

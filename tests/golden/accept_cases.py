@@ -5,6 +5,7 @@ from reference import rice
 from reference.bundle import ERROR, FRAMES, Expected, encode, encode_error
 from reference.fingerprint import fingerprint
 
+from golden.more_index_accepts import MORE_INDEX_ACCEPTS, positions_text
 from golden.vectors import Fields, spaced
 
 
@@ -16,10 +17,6 @@ def _gradient(count: int, dtype: str = "<f4") -> str:
     """Distinct numbers of both signs in no order, none of them small."""
     values = [((37 * i) % 101 - 50 + 0.5) / 64 for i in range(count)]
     return _floats(*values, dtype=dtype)
-
-
-def _positions(*parts: range | int) -> str:
-    return " ".join(str(p) for part in parts for p in ([part] if isinstance(part, int) else part))
 
 
 _RAW_DEFAULTS = {"kind": "index", "settings": "raw"}
@@ -80,7 +77,7 @@ ACCEPTS: dict[str, Fields] = {
         "why": "All of 13: the three bits beyond numel are zero.",
         **_BITMAP,
         "shape": "13",
-        "positions": _positions(range(13)),
+        "positions": positions_text(range(13)),
     },
     # --- 4.4 ---
     "index_rice_example": {
@@ -102,14 +99,14 @@ ACCEPTS: dict[str, Fields] = {
         "why": "All gaps are 0: a bit each, and one for the block.",
         **_RICE,
         "shape": "7x3",
-        "positions": _positions(range(21)),
+        "positions": positions_text(range(21)),
     },
     "index_rice_quotient_23": {
         "why": "The last quotient in unary: t = 4 for 24 of 160, entry 3, divisor 4, and the gap 95 is 23 x 4 + 3. "
         "A decoder follows any divisors; our encoder would change to divisor 1 here.",
         **_RICE,
         "shape": "160",
-        "positions": _positions(range(23), 118),
+        "positions": positions_text(range(23), 118),
         "written": "no",
         "payload": rice.stream([*range(23), 118], 160, [3]).to_bytes().hex(),
     },
@@ -117,7 +114,7 @@ ACCEPTS: dict[str, Fields] = {
         "why": "As before, and the gap 96 is the first to escape: 24 one bits, then 96 in 8 bits (numel-1 = 159).",
         **_RICE,
         "shape": "160",
-        "positions": _positions(range(23), 119),
+        "positions": positions_text(range(23), 119),
         "written": "no",
         "payload": rice.stream([*range(23), 119], 160, [3]).to_bytes().hex(),
     },
@@ -125,29 +122,30 @@ ACCEPTS: dict[str, Fields] = {
         "why": "What our encoder makes of it: one block of divisor 1, an escape for the single wide gap.",
         **_RICE,
         "shape": "160",
-        "positions": _positions(range(23), 119),
+        "positions": positions_text(range(23), 119),
     },
     "index_rice_escape_of_33_bits": {
         "why": "The widest escape: 64 neighbours and the last of 2**33 elements.",
         **_RICE,
         "shape": "8589934592",
-        "positions": _positions(range(64), 8589934591),
+        "positions": positions_text(range(64), 8589934591),
     },
     "index_rice_change_down_and_up": {
         "why": "Three blocks of 128 gaps, close, far and close together: each begins with a change of divisor.",
         **_RICE,
         "shape": "200000",
-        "positions": _positions(range(1, 257, 2), range(1000, 129000, 1000), range(129000, 129300, 3)),
+        "positions": positions_text(range(1, 257, 2), range(1000, 129000, 1000), range(129000, 129300, 3)),
     },
     **{
         f"index_rice_divisor_{divisor}": {
             "why": f"Gaps 0 ... {2 * divisor} where the divisor is near {divisor}: remainders in truncated binary.",
             **_RICE,
             "shape": str(numel),
-            "positions": _positions(*(gap * (gap + 1) // 2 + gap for gap in range(2 * divisor + 1))),
+            "positions": positions_text(*(gap * (gap + 1) // 2 + gap for gap in range(2 * divisor + 1))),
         }
         for divisor, numel in ((2, 15), (3, 35), (5, 100), (7, 180), (12, 430))
     },
+    **MORE_INDEX_ACCEPTS,
     # --- 5.1 ---
     "value_raw_example": {
         "why": "The example of FORMAT.md, 5.1.",
