@@ -19,6 +19,7 @@ from hvd_deepreduce.timeline import Timeline
 from hvd_deepreduce.value_codecs.bf16 import BFloat16
 from hvd_deepreduce.value_codecs.fp16 import Float16
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
+from hvd_deepreduce.value_codecs.quant import Quant
 from hvd_deepreduce.value_codecs.raw import RawValues
 from hvd_deepreduce.writers import JsonLinesWriter, TensorBoardWriter
 
@@ -33,6 +34,7 @@ __all__ = [
     "LoggedRun",
     "NoMemory",
     "Qsgd",
+    "Quant",
     "Raw",
     "RawValues",
     "Residual",

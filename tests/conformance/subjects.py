@@ -14,6 +14,7 @@ _MORE: Mapping[str, list[dict[str, Any]]] = {
     "threshold": [{"value": 0.0}, {"value": 0.5}],
     "dropping": [{"rate": 0.5, "sample": 0.3}, {"rate": 0.0}, {"rate": 0.9, "scope": "global"}],
     "qsgd": [{"bits": 2, "bucket": 3}, {"bits": 16, "bucket": 2**20}, {"bits": 5, "bucket": 1}],
+    "quant": [{"error": 0.001}, {"error": 0.5}, {"error": 0.1, "unbiased": True}],
 }
 
 
