@@ -14,6 +14,7 @@ from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.sparse import Support, Values
 
 _MOST_BYTES_PER_VALUE = 8
+_NO_POSITIONS = np.empty(0, np.uint32)
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,14 @@ class Quant(ValueCodec):
         return 7 + 2 * itemsize + _MOST_BYTES_PER_VALUE * kept
 
     def error_bound(self, values: Values) -> Values:
-        """All of the error that all values share, and a rounding to the value dtype."""
-        if not np.isfinite(values).all():
-            return np.full_like(values, np.inf)
-        wide = values.astype(np.longdouble)
+        """The farther end of a level from what it decodes to, and roundings; the level's width is that of the frame."""
+        payload = _native.quant_encode(values, _NO_POSITIONS, 1, len(values), self.error, self.unbiased, 0)
+        if len(payload) == 1:
+            return np.full_like(values, 0 if np.isfinite(values).all() else np.inf)
+        _, step = np.frombuffer(payload, values.dtype, 2, offset=2)
+        offset = payload[2 + 2 * values.itemsize] / 256
         info = np.finfo(values.dtype)
-        bound = np.sqrt(np.sum(wide * wide)) * self.error + np.abs(wide) * info.eps + info.smallest_subnormal
+        farthest = np.longdouble(step) * max(offset, 1 - offset)
+        bound = farthest + np.abs(values.astype(np.longdouble)) * 4 * info.eps + info.smallest_subnormal
         with np.errstate(over="ignore"):
             return bound.astype(values.dtype)

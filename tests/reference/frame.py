@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from reference import index_codecs, value_codecs
 from reference.bits import ByteReader, CorruptError, varint
@@ -14,7 +15,7 @@ class Codecs:
 
     index_ids: tuple[int, ...]
     value_id: int
-    value_settings: Mapping[str, int]
+    value_settings: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ def decode(reader: ByteReader, codecs: Codecs, numel: int, width: int) -> list[i
         return [VALUE_TYPES[width].quiet_nan if frame.special else 0] * numel
     positions = index_codecs.DECODERS[frame.index_id](frame.index_payload, frame.kept, numel)
     decode_values = value_codecs.DECODERS[frame.value_id]
-    values = decode_values(frame.value_payload, len(positions), width, codecs.value_settings)
+    settings = {**codecs.value_settings, "positions": positions}
+    values = decode_values(frame.value_payload, len(positions), width, settings)
     dense = [0] * numel
     for position, value in zip(positions, values, strict=True):
         dense[position] = value
