@@ -74,8 +74,7 @@ py::array quant_decode(const py::object& payload, const py::object& kept, const 
         require_ok(quant_check<V>(bytes, count, matrix.rows, matrix.columns, agreed));
         return with_places(positions, matrix, count, agreed, [&](const auto& places) {
             py::array_t<V> values(static_cast<py::ssize_t>(count));
-            require_ok(
-                run([&, out = fill(values)] { return deepreduce::quant_decode(bytes, places, settings, out); }));
+            require_ok(run([&, out = fill(values)] { return deepreduce::quant_decode(bytes, places, settings, out); }));
             return values;
         });
     });

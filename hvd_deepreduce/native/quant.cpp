@@ -176,7 +176,8 @@ Status quant_check(Bytes payload, std::uint64_t kept, std::uint64_t rows, std::u
                            columns, kept);
         }
     }
-    const std::uint64_t most = (payload.size - kHead<V>) * (mode == kPlainSigns ? 8 : kMostPerByte);
+    const std::size_t stream = payload.size - kHead<V>;
+    const std::uint64_t most = stream * (mode == kPlainSigns ? 8 : kMostPerByte);
     if (kept > most) {
         return failure(Fault::truncated, kWhere, "payload of {} bytes for {} values; at most {} fit in", payload.size,
                        kept, most);

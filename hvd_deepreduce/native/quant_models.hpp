@@ -152,10 +152,9 @@ class LevelModel {
   private:
     TokenModel& model() {
         // Limits of 32, 64, 112, 176, 272, 400 and 560.
-        constexpr std::array<std::uint8_t, 64> context = {0, 0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4,
-                                                          4, 5, 5, 5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6,
-                                                          6, 6, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
-                                                          7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
+        constexpr std::array<std::uint8_t, 64> context = {
+            0, 0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6,
+            6, 6, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
         return models_[several_ ? context[history_ / 16] : 0];
     }
     void follow(unsigned token) { history_ += 4 * token - history_ / 16; }

@@ -80,7 +80,8 @@ Quantiser<V> quant_search(Span<const V> values, const QuantSettings& settings) {
     const auto count = static_cast<double>(values.size);
     const double target = settings.error * norm;
     const double even = target * std::sqrt(12 / count);
-    const double widest = (static_cast<double>(quantiser.largest) - static_cast<double>(quantiser.lowest)) * 1.0009765625;
+    const double widest =
+        (static_cast<double>(quantiser.largest) - static_cast<double>(quantiser.lowest)) * 1.0009765625;
     if (settings.unbiased) {
         const double margin = std::max(0.5773, 1 - 2 / std::sqrt(count));
         quantiser.step = representable<V>(even * margin / quantiser.unit, widest);

@@ -54,7 +54,7 @@ def test_the_example_of_the_format():
 def reference_codecs(settings):
     index = settings.index
     ids = (index.wire_id,) if index.ordered is None else (index.wire_id, index.ordered.wire_id)
-    return reference.Codecs(ids, settings.value.wire_id, dataclasses.asdict(settings.value))
+    return reference.Codecs(ids, settings.value.wire_id, dataclasses.asdict(settings.value) | {"key": DRAW.key()})
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

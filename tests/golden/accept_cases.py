@@ -358,7 +358,10 @@ ACCEPTS: dict[str, Fields] = {
         "shape": "12x8",
         "input": _floats(
             *(
-                ((37 * i) % 101 + 1) / 64 * (-1 if (i // 8) % 3 == 0 else 1) * (-1 if i % 8 in (1, 4, 5, i // 11) else 1)
+                ((37 * i) % 101 + 1)
+                / 64
+                * (-1 if (i // 8) % 3 == 0 else 1)
+                * (-1 if i % 8 in (1, 4, 5, i // 11) else 1)
                 for i in range(96)
             )
         ),

@@ -209,7 +209,12 @@ REJECTS: dict[str, Fields] = {
         "quant", "A byte too many.", 4, "03100000803f7ed9e63f191999807100", _CORRUPT, "1 are left over"
     ),
     "value_quant_end": _value(
-        "quant", "A stream that is not at the lower end of its range.", 4, "03100000803f7ed9e63f1919998072", _CORRUPT, "end"
+        "quant",
+        "A stream that is not at the lower end of its range.",
+        4,
+        "03100000803f7ed9e63f1919998072",
+        _CORRUPT,
+        "end",
     ),
     "value_quant_beyond_the_range": _value(
         "quant", "A code of 2**32 - 1.", 4, "03100000803f7ed9e63f19ffffffff", _CORRUPT, "range coder"
@@ -224,10 +229,21 @@ REJECTS: dict[str, Fields] = {
         "quant", "A shift of 1 where all levels are 0.", 4, "03010000803f7ed9e63f1919998071", _CORRUPT, "shift of 1"
     ),
     "value_quant_signs_by_place_in_a_row": _value(
-        "quant", "Signs by row and column in a matrix of one row.", 4, "04100000803f7ed9e63f1919998071", _CORRUPT, "1 x 4"
+        "quant",
+        "Signs by row and column in a matrix of one row.",
+        4,
+        "04100000803f7ed9e63f1919998071",
+        _CORRUPT,
+        "1 x 4",
     ),
     "value_quant_float32_for_float64": _value(
-        "quant", "The example where the gradient is float64.", 4, "03100000803f7ed9e63f1919998071", _TRUNCATED, "23", "float64"
+        "quant",
+        "The example where the gradient is float64.",
+        4,
+        "03100000803f7ed9e63f1919998071",
+        _TRUNCATED,
+        "23",
+        "float64",
     ),
     # --- 3 ---
     "frame_nothing": _frame("No bytes at all.", "", _TRUNCATED, "index id"),

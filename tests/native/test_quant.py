@@ -85,7 +85,7 @@ def test_any_bytes(tail, mode, dtype, kept):
     head = np.array([0.5, 0.25], dtype).tobytes()
     payload = bytes([mode]) + tail[:1] + head + tail[1:]
     support = support_in(4, 10, kept)
-    place = reference.Place(support.positions.tolist(), 10) if 10 <= 8 * kept else None
+    place = reference.Place(support.positions.tolist(), 10) if 8 * kept >= 10 else None
     try:
         expected = reference.decode(payload, kept, 8 * dtype.itemsize, True, 7, place)
     except CorruptError:

@@ -81,5 +81,6 @@ def encode(positions: list[int], values: list[int], codecs: Codecs, numel: int, 
         return EMPTY.to_bytes()
     index_id = codecs.index_ids[0]
     index_payload = index_codecs.ENCODERS[index_id](positions, numel)
-    value_payload = value_codecs.ENCODERS[codecs.value_id](values, width, codecs.value_settings, key)
+    settings = {**codecs.value_settings, "positions": positions}
+    value_payload = value_codecs.ENCODERS[codecs.value_id](values, width, settings, key)
     return Parsed(index_id, 0, codecs.value_id, len(positions), index_payload, value_payload).to_bytes()

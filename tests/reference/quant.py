@@ -252,9 +252,7 @@ def encode(
     return bytes([mode, (tokens - 1) << 4 | shift, *ends[0], *ends[1], quantiser.offset]) + out.to_bytes()
 
 
-def decode(
-    payload: bytes, kept: int, width: int, unbiased: bool, key: int, place: Place | None = None
-) -> list[int]:
+def decode(payload: bytes, kept: int, width: int, unbiased: bool, key: int, place: Place | None = None) -> list[int]:
     if not payload:
         raise TruncatedError("quant: no bytes")
     mode, size = payload[0], width // 8
