@@ -29,6 +29,7 @@ from hvd_deepreduce.timeline import Timeline
 from hvd_deepreduce.value_codecs.bf16 import BFloat16
 from hvd_deepreduce.value_codecs.fp16 import Float16
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
+from hvd_deepreduce.value_codecs.quant import Quant
 from hvd_deepreduce.value_codecs.raw import RawValues
 from hvd_deepreduce.writers import JsonLinesWriter, TensorBoardWriter
 
@@ -47,6 +48,7 @@ __all__ = [
     "LoggedRun",
     "NoMemory",
     "Qsgd",
+    "Quant",
     "RTopK",
     "RandomK",
     "Raw",

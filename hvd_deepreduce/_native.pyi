@@ -67,6 +67,19 @@ def bf16_encode(values: Values) -> bytes: ...
 def bf16_decode(payload: bytes, kept: int, dtype: np.dtype[Any]) -> Values: ...
 def qsgd_encode(values: Values, bits: int, bucket: int, key: int) -> bytes: ...
 def qsgd_decode(payload: bytes, kept: int, bits: int, bucket: int, dtype: np.dtype[Any]) -> Values: ...
+def quant_encode(
+    values: Values, positions: Positions, rows: int, columns: int, error: float, unbiased: bool, key: int
+) -> bytes: ...
+def quant_decode(
+    payload: bytes,
+    kept: int,
+    positions: Positions,
+    rows: int,
+    columns: int,
+    unbiased: bool,
+    key: int,
+    dtype: np.dtype[Any],
+) -> Values: ...
 def random_u64(key: int, count: int) -> NDArray[np.uint64]:
     """The first draws of a key (FORMAT.md, 6)."""
 

@@ -29,6 +29,7 @@ from hvd_deepreduce.sparsifiers.variance import Variance
 from hvd_deepreduce.value_codecs.bf16 import BFloat16
 from hvd_deepreduce.value_codecs.fp16 import Float16
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
+from hvd_deepreduce.value_codecs.quant import Quant
 from hvd_deepreduce.value_codecs.raw import RawValues
 
 SPARSIFIERS: Final[Mapping[str, type[Sparsifier]]] = MappingProxyType(
@@ -48,7 +49,7 @@ INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType(
     {"raw": Raw, "bitmap": Bitmap, "rice": Rice, "rle": Rle, "huffman": Huffman, "delta": Delta}
 )
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(
-    {"raw": RawValues, "fp16": Float16, "bf16": BFloat16, "qsgd": Qsgd}
+    {"raw": RawValues, "fp16": Float16, "bf16": BFloat16, "qsgd": Qsgd, "quant": Quant}
 )
 MEMORIES: Final[Mapping[str, type[Memory]]] = MappingProxyType(
     {"none": NoMemory, "residual": Residual, "dgc": DgcMemory, "variance": VarianceMemory}

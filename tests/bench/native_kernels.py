@@ -62,6 +62,7 @@ def single_kernels(table: Table, values: np.ndarray, kept: int) -> None:
     half, bf16 = _native.fp16_encode(sent), _native.bf16_encode(sent)
     qsgd = _native.qsgd_encode(sent, 7, 512, 1)
     float32 = np.dtype(np.float32)
+    rows, columns = matrix(numel)
     table.row("copy", lambda: np.copyto(target, values))
     table.row("all_finite", lambda: _native.all_finite(values))
     table.row("compensate", lambda: _native.compensate(residual, small))
@@ -88,6 +89,20 @@ def single_kernels(table: Table, values: np.ndarray, kept: int) -> None:
     table.row("bf16_decode", lambda: _native.bf16_decode(bf16, kept, float32))
     table.row("qsgd_encode, 7 bits", lambda: _native.qsgd_encode(sent, 7, 512, 1))
     table.row("qsgd_decode, 7 bits", lambda: _native.qsgd_decode(qsgd, kept, 7, 512, float32))
+    places = (positions, rows, columns)
+    for name, error, unbiased in (("5 %", 0.05, False), ("1 %", 0.01, False), ("5 %, unbiased", 0.05, True)):
+        quant = _native.quant_encode(sent, *places, error, unbiased, 1)
+        table.row(f"quant_encode, {name}", lambda e=error, u=unbiased: _native.quant_encode(sent, *places, e, u, 1))
+        table.row(
+            f"quant_decode, {name}",
+            lambda q=quant, u=unbiased: _native.quant_decode(q, kept, *places, u, 1, float32),
+        )
+
+
+def matrix(numel: int) -> tuple[int, int]:
+    """The shape of a layer of so many elements, as near to a square as can be."""
+    rows = next(rows for rows in range(int(numel**0.5), 0, -1) if numel % rows == 0)
+    return rows, numel // rows
 
 
 def whole_steps(table: Table, values: np.ndarray, kept: int) -> None:

@@ -22,6 +22,7 @@ _MORE: Mapping[str, list[dict[str, Any]]] = {
     "memory variance": [{"decay": 0.5}],
     "huffman": [{"of": "gaps"}],
     "qsgd": [{"bits": 2, "bucket": 3}, {"bits": 16, "bucket": 2**20}, {"bits": 5, "bucket": 1}],
+    "quant": [{"error": 0.001}, {"error": 0.5}, {"error": 0.1, "unbiased": True}],
 }
 
 

@@ -25,8 +25,8 @@ SPARSIFIERS = (
     "dropping(rate=0.9, sample=0.1)",
     "dropping(rate=0.9, scope='global')",
 )
-# What the native call knows; the others go stage by stage.
-VALUES = [{"qsgd": "qsgd(bits=5, bucket=32)"}.get(name, name) for name in VALUE_CODECS]
+# Those that the native call knows; all others go stage by stage.
+VALUES = ("raw", "fp16", "bf16", "qsgd(bits=5, bucket=32)")
 SPECS = [
     TensorSpec("a", (40, 50)),
     TensorSpec("b", (1,)),
@@ -54,6 +54,11 @@ def gradients(rank: int, step: int) -> list[np.ndarray]:
 
 def draws(rank: int, step: int) -> list[Draw]:
     return [Draw(9, spec.name, step, rank) for spec in SPECS]
+
+
+@pytest.mark.parametrize("name", VALUE_CODECS)
+def test_a_codec_that_the_native_call_does_not_know_goes_stage_by_stage(name: str) -> None:
+    assert NativeBatch.can(Settings.of(value=name)) == any(text.startswith(name) for text in VALUES)
 
 
 @pytest.mark.parametrize("text", NATIVE)

@@ -9,15 +9,18 @@ from hvd_deepreduce.batch import EncodeJob, NativeBatch, StagewiseBatch
 from hvd_deepreduce.errors import CorruptPayloadError
 from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.randomness import Draw
-from hvd_deepreduce.registry import VALUE_CODECS
+from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.wire.reader import ByteReader
 
 SPECS = [TensorSpec("a", (6, 7)), TensorSpec("b", (9,), "float64"), TensorSpec("c", (5,))]
 DRAWS = [Draw(9, spec.name, 0, 0) for spec in SPECS]
-# Of the index codecs, what the native call knows.
-PAIRS = ["+".join(pair) for pair in itertools.product(("raw", "bitmap", "rice"), VALUE_CODECS)]
+PAIRS = [
+    "+".join(pair)
+    for pair in itertools.product(INDEX_CODECS, VALUE_CODECS)
+    if NativeBatch.can(Settings.of(index=pair[0], value=pair[1]))
+]
 
 
 def gradients():

@@ -53,7 +53,7 @@ def test_the_example_of_the_format():
 
 def reference_codecs(settings):
     index = settings.index
-    value = settings.value.wire_id, dataclasses.asdict(settings.value)
+    value = settings.value.wire_id, dataclasses.asdict(settings.value) | {"key": DRAW.key()}
     if settings.sparsifier.shared:
         return reference.Codecs((SHARED_ID,), *value, (DRAW.shared_key(), 7))
     ids = (index.wire_id,) if index.ordered is None else (index.wire_id, index.ordered.wire_id)

@@ -79,9 +79,7 @@ def test_the_batch_writes_and_reads_frames_alike(name):
     (encoded,) = batch.encode([EncodeJob(place.values(fields["input"]), place.spec, slots, place.draw)])
     assert encoded.frame == bytes.fromhex(fields["frame"])
     output = np.full(place.spec.numel, 7, place.spec.value_dtype)
-    (decoded,) = batch.decode(
-        [ByteReader(encoded.frame, "test")], [place.spec], [output], lambda rank, at: place.draw, 1.0
-    )
+    (decoded,) = batch.decode([ByteReader(encoded.frame, "test")], [place.spec], [output], lambda *_: place.draw, 1.0)
     assert_same(fields, "decoded", place.text(output) if decoded.finite else "not finite")
 
 
@@ -108,9 +106,15 @@ def test_is_refused(name):
 # --- the same files under the eyes of the reference ---
 
 
-def _value_settings(settings):
+def _value_settings(settings, place):
     codec = stage_of("value", VALUE_CODECS, settings)
-    return codec.wire_id, dataclasses.asdict(codec)
+    draw = place.draw
+    known = {
+        "key": randomness.key(draw.seed, draw.step, draw.rank, draw.tensor),
+        "rows": place.view.rows,
+        "columns": place.view.columns,
+    }
+    return codec.wire_id, dataclasses.asdict(codec) | known
 
 
 def _reference_index(fields):
@@ -123,7 +127,7 @@ def _reference_index(fields):
 
 def _reference_value(fields):
     place = vectors.Place.of(fields)
-    wire_id, settings = _value_settings(fields["settings"])
+    wire_id, settings = _value_settings(fields["settings"], place)
     kept = int(fields["kept"]) if "kept" in fields else len(place.values(fields["input"]))
     width = 8 * place.spec.value_dtype.itemsize
     patterns = value_codecs.DECODERS[wire_id](bytes.fromhex(fields["payload"]), kept, width, settings)
@@ -132,7 +136,7 @@ def _reference_value(fields):
 
 def _reference_frame(fields):
     settings, place = Settings.from_string(fields["settings"]), vectors.Place.of(fields)
-    value = _value_settings(fields["settings"].split("+")[2])
+    value = _value_settings(fields["settings"].split("+")[2], place)
     codecs = frame.Codecs((settings.index.wire_id,), *value)
     if settings.sparsifier.name == "randomk":
         key = randomness.key(place.draw.seed, place.draw.step, randomness.ALL_RANKS, place.draw.tensor)

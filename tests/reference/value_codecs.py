@@ -1,17 +1,19 @@
 """Values <-> bytes; FORMAT.md, 5. Values are bit patterns of `width` 32 or 64.
 
 An encoder is (values, width, settings, key) -> payload, a decoder (payload, kept, width, settings) -> values;
-`settings` is a dict with every setting of the codec.
+`settings` is a dict with every setting of the codec. For codecs that ask for it there are also the sender's "key", and
+"positions", "rows" and "columns" where values lie in a matrix.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from reference import qsgd
+from reference import qsgd, quant
 from reference.bits import CorruptError, TruncatedError
 from reference.floats import BFLOAT16, BINARY16, BINARY32, VALUE_TYPES, Format
 
-RAW, FP16, BF16, QSGD = 1, 2, 3, 4
-Settings = Mapping[str, int]
+RAW, FP16, BF16, QSGD, QUANT = 1, 2, 3, 4, 10
+Settings = Mapping[str, Any]
 
 
 def _split(payload: bytes, kept: int, size: int) -> list[int]:
@@ -68,20 +70,37 @@ def qsgd_decode(payload: bytes, kept: int, width: int, settings: Settings) -> li
     return qsgd.decode(payload, kept, width, settings["bits"], settings["bucket"])
 
 
+def _place(kept: int, settings: Settings) -> quant.Place | None:
+    if settings.get("rows", 1) == 1 or settings["columns"] > 8 * kept:
+        return None
+    return quant.Place(settings["positions"], settings["columns"])
+
+
+def quant_encode(values: list[int], width: int, settings: Settings, key: int) -> bytes:
+    place = _place(len(values), settings)
+    return quant.encode(values, width, settings["error"], settings["unbiased"], key, place)
+
+
+def quant_decode(payload: bytes, kept: int, width: int, settings: Settings) -> list[int]:
+    return quant.decode(payload, kept, width, settings["unbiased"], settings["key"], _place(kept, settings))
+
+
 ENCODERS: dict[int, Callable[[list[int], int, Settings, int], bytes]] = {
     RAW: raw_encode,
     FP16: fp16_encode,
     BF16: bf16_encode,
     QSGD: qsgd_encode,
+    QUANT: quant_encode,
 }
 DECODERS: dict[int, Callable[[bytes, int, int, Settings], list[int]]] = {
     RAW: raw_decode,
     FP16: fp16_decode,
     BF16: bf16_decode,
     QSGD: qsgd_decode,
+    QUANT: quant_decode,
 }
 
-# Bytes of a payload: (kept, width, settings) -> size.
+# Bytes of a payload, where values do not matter: (kept, width, settings) -> size.
 SIZES: dict[int, Callable[[int, int, Settings], int]] = {
     RAW: lambda kept, width, settings: kept * width // 8,
     FP16: lambda kept, width, settings: 2 * kept,
