@@ -13,6 +13,9 @@ from hvd_deepreduce.settings import Settings, stage_of
 SPARSIFIERS = ("none", "topk", "threshold", "dropping")
 INDEX_IDS = (1, 3, 4)
 VALUE_IDS = (1, 2, 3, 4)
+VALUE_TARGETS = {name: name for name in ("fp16", "bf16", "qsgd", "terngrad", "natural")} | dict.fromkeys(
+    ("onebit", "twobit"), "centroids"
+)
 
 
 def kept_of(fields: vectors.Fields) -> int:
@@ -34,6 +37,8 @@ def value_input(fields: vectors.Fields) -> bytes:
     head = kept_of(fields).to_bytes(5, "little") + bytes([is_double(fields)])
     if codec.name == "qsgd":
         head += bytes([codec.bits - 2]) + (codec.bucket - 1).to_bytes(3, "little")
+    if codec.name in ("onebit", "twobit"):
+        head += bytes([int(codec.name == "twobit") + 2 * int(codec.centroid != "min"), 0])
     return head + bytes.fromhex(fields["payload"])
 
 
@@ -71,9 +76,9 @@ def inputs(fields: vectors.Fields) -> Iterator[tuple[str, bytes]]:
     codec = fields.get("settings", "").split("(")[0]
     if fields["kind"] == "index":
         yield codec, index_input(fields)
-    elif fields["kind"] == "value" and codec != "raw":
-        yield codec, value_input(fields)
-    elif fields["kind"] == "frame":
+    elif fields["kind"] == "value" and codec in VALUE_TARGETS:
+        yield VALUE_TARGETS[codec], value_input(fields)
+    elif fields["kind"] == "frame" and Settings.from_string(fields["settings"]).value.wire_id in VALUE_IDS:
         yield "body", body_input(fields)
         if "input" in fields:
             yield "encode", encode_input(fields)
