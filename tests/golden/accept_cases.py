@@ -1,15 +1,12 @@
 """Cases that must be written and read as they stand; `make_golden.py` adds the bytes."""
 
-import numpy as np
 from reference import rice
 from reference.bundle import ERROR, FRAMES, Expected, encode, encode_error
 from reference.fingerprint import fingerprint
 
-from golden.vectors import Fields, spaced
-
-
-def _floats(*values: float, dtype: str = "<f4") -> str:
-    return spaced(np.array(values, dtype).tobytes(), np.dtype(dtype).itemsize)
+from golden.value_accept_cases import VALUE_ACCEPTS
+from golden.value_accept_cases import floats as _floats
+from golden.vectors import Fields
 
 
 def _gradient(count: int, dtype: str = "<f4") -> str:
@@ -251,6 +248,7 @@ ACCEPTS: dict[str, Fields] = {
         "dtype": "float64",
         "input": _floats(1, -2 / 3, 1e300, -1e200, 1e-300, 1e-300, dtype="<f8"),
     },
+    **VALUE_ACCEPTS,
     # --- 3 ---
     "frame_example": {
         "why": "The example of FORMAT.md, 3.",

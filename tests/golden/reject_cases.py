@@ -7,6 +7,8 @@ from reference.bits import BitWriter, varint
 from reference.bundle import ERROR, FRAMES, Expected, encode
 from reference.fingerprint import fingerprint
 
+from golden.value_reject_cases import VALUE_REJECTS
+from golden.value_reject_cases import rejected as _value
 from golden.vectors import Fields
 
 _CORRUPT, _TRUNCATED, _UNKNOWN = "CorruptPayloadError", "TruncatedPayloadError", "UnknownCodecError"
@@ -20,21 +22,6 @@ def _index(codec: str, why: str, shape: int, kept: int, payload: str, error: str
         "kind": kind,
         "settings": settings,
         "shape": str(shape),
-        "kept": str(kept),
-        "payload": payload,
-        "error": error,
-        "message": message,
-    }
-
-
-def _value(
-    settings: str, why: str, kept: int, payload: str, error: str, message: str, dtype: str = "float32"
-) -> Fields:
-    return {
-        "why": why,
-        "kind": "value",
-        "settings": settings,
-        "dtype": dtype,
         "kept": str(kept),
         "payload": payload,
         "error": error,
@@ -189,6 +176,7 @@ REJECTS: dict[str, Fields] = {
     "value_qsgd_padding": _value(
         "qsgd(bits=2, bucket=4)", "Three fields, and a bit in the padding.", 3, "0000404044", _CORRUPT, "qsgd"
     ),
+    **VALUE_REJECTS,
     # --- 3 ---
     "frame_nothing": _frame("No bytes at all.", "", _TRUNCATED, "index id"),
     "frame_special_unknown": _frame("Only 0 and 1 are special frames.", "0002", _CORRUPT, "special frame of kind 2"),

@@ -115,7 +115,9 @@ def _reference_index(fields):
 def _reference_value(fields):
     place = vectors.Place.of(fields)
     wire_id, settings = _value_settings(fields["settings"])
-    kept = int(fields["kept"]) if "kept" in fields else len(place.values(fields["input"]))
+    support = vectors.value_support(fields)
+    view, kept = support.view, support.kept
+    settings |= {"positions": support.positions.tolist(), "rows": view.rows, "columns": view.columns}
     width = 8 * place.spec.value_dtype.itemsize
     patterns = value_codecs.DECODERS[wire_id](bytes.fromhex(fields["payload"]), kept, width, settings)
     return {"decoded": " ".join(pattern.to_bytes(width // 8, "little").hex() for pattern in patterns)}
@@ -123,7 +125,8 @@ def _reference_value(fields):
 
 def _reference_frame(fields):
     settings, place = Settings.from_string(fields["settings"]), vectors.Place.of(fields)
-    value = _value_settings(fields["settings"].split("+")[2])
+    value_id, value_settings = _value_settings(fields["settings"].split("+")[2])
+    value = value_id, value_settings | {"rows": place.view.rows, "columns": place.view.columns}
     codecs = frame.Codecs((settings.index.wire_id,), *value)
     if settings.sparsifier.name == "randomk":
         key = randomness.key(place.draw.seed, place.draw.step, randomness.ALL_RANKS, place.draw.tensor)
