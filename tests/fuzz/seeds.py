@@ -7,6 +7,7 @@ from pathlib import Path
 
 from golden import vectors
 
+from hvd_deepreduce.batch import NativeBatch
 from hvd_deepreduce.registry import VALUE_CODECS
 from hvd_deepreduce.settings import Settings, stage_of
 
@@ -78,7 +79,7 @@ def inputs(fields: vectors.Fields) -> Iterator[tuple[str, bytes]]:
         yield codec, index_input(fields)
     elif fields["kind"] == "value" and codec in VALUE_TARGETS:
         yield VALUE_TARGETS[codec], value_input(fields)
-    elif fields["kind"] == "frame" and Settings.from_string(fields["settings"]).value.wire_id in VALUE_IDS:
+    elif fields["kind"] == "frame" and NativeBatch.can(Settings.from_string(fields["settings"])):
         yield "body", body_input(fields)
         if "input" in fields:
             yield "encode", encode_input(fields)
