@@ -27,16 +27,22 @@ from hvd_deepreduce.sparsifiers.topk import TopK
 from hvd_deepreduce.sparsifiers.variance import Variance
 from hvd_deepreduce.timeline import Timeline
 from hvd_deepreduce.value_codecs.bf16 import BFloat16
+from hvd_deepreduce.value_codecs.deflate import Deflate
 from hvd_deepreduce.value_codecs.fp16 import Float16
+from hvd_deepreduce.value_codecs.natural import Natural
+from hvd_deepreduce.value_codecs.onebit import OneBit
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
 from hvd_deepreduce.value_codecs.quant import Quant
 from hvd_deepreduce.value_codecs.raw import RawValues
+from hvd_deepreduce.value_codecs.terngrad import TernGrad
+from hvd_deepreduce.value_codecs.twobit import TwoBit
 from hvd_deepreduce.writers import JsonLinesWriter, TensorBoardWriter
 
 __all__ = [
     "BFloat16",
     "Bitmap",
     "DeepReduceError",
+    "Deflate",
     "Delta",
     "Dgc",
     "DgcMemory",
@@ -46,7 +52,9 @@ __all__ = [
     "JsonLinesWriter",
     "KeepNonzero",
     "LoggedRun",
+    "Natural",
     "NoMemory",
+    "OneBit",
     "Qsgd",
     "Quant",
     "RTopK",
@@ -59,9 +67,11 @@ __all__ = [
     "Settings",
     "Sidco",
     "TensorBoardWriter",
+    "TernGrad",
     "Threshold",
     "Timeline",
     "TopK",
+    "TwoBit",
     "Variance",
     "VarianceMemory",
     "read_json_lines",

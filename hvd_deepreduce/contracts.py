@@ -158,6 +158,8 @@ class ValueCodec(Stage):
     """Decoding returns the very bits that were encoded."""
     deterministic: ClassVar[bool] = True
     """Equal values and settings give equal bytes, whatever the draw."""
+    portable: ClassVar[bool] = True
+    """Equal values, settings and draws give equal bytes on every machine; else only what they decode to is the same."""
     order_preserving: ClassVar[bool] = True
     """The payload holds values in the order of positions. A codec that sorts ships its permutation in its payload."""
     ordered: ClassVar[OrderedValueCodec | None] = None

@@ -27,10 +27,15 @@ from hvd_deepreduce.sparsifiers.threshold import Threshold
 from hvd_deepreduce.sparsifiers.topk import TopK
 from hvd_deepreduce.sparsifiers.variance import Variance
 from hvd_deepreduce.value_codecs.bf16 import BFloat16
+from hvd_deepreduce.value_codecs.deflate import Deflate
 from hvd_deepreduce.value_codecs.fp16 import Float16
+from hvd_deepreduce.value_codecs.natural import Natural
+from hvd_deepreduce.value_codecs.onebit import OneBit
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
 from hvd_deepreduce.value_codecs.quant import Quant
 from hvd_deepreduce.value_codecs.raw import RawValues
+from hvd_deepreduce.value_codecs.terngrad import TernGrad
+from hvd_deepreduce.value_codecs.twobit import TwoBit
 
 SPARSIFIERS: Final[Mapping[str, type[Sparsifier]]] = MappingProxyType(
     {
@@ -49,7 +54,18 @@ INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType(
     {"raw": Raw, "bitmap": Bitmap, "rice": Rice, "rle": Rle, "huffman": Huffman, "delta": Delta}
 )
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(
-    {"raw": RawValues, "fp16": Float16, "bf16": BFloat16, "qsgd": Qsgd, "quant": Quant}
+    {
+        "raw": RawValues,
+        "fp16": Float16,
+        "bf16": BFloat16,
+        "qsgd": Qsgd,
+        "deflate": Deflate,
+        "onebit": OneBit,
+        "twobit": TwoBit,
+        "terngrad": TernGrad,
+        "natural": Natural,
+        "quant": Quant,
+    }
 )
 MEMORIES: Final[Mapping[str, type[Memory]]] = MappingProxyType(
     {"none": NoMemory, "residual": Residual, "dgc": DgcMemory, "variance": VarianceMemory}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -10,8 +11,22 @@ from collections.abc import Callable
 import numpy as np
 
 from hvd_deepreduce import _native
+from hvd_deepreduce.randomness import Draw
+from hvd_deepreduce.registry import VALUE_CODECS
+from hvd_deepreduce.settings import stage_of
+from hvd_deepreduce.sparse import MatrixView, Support
 
 Work = Callable[[], object]
+VALUE_CODECS_TIMED = (
+    "deflate",
+    "deflate(shuffle=False)",
+    "onebit",
+    "onebit('column')",
+    "twobit",
+    "twobit('column')",
+    "terngrad",
+    "natural",
+)
 
 
 def gradient(numel: int, seed: int = 0) -> np.ndarray:
@@ -105,6 +120,22 @@ def matrix(numel: int) -> tuple[int, int]:
     return rows, numel // rows
 
 
+def more_value_codecs(table: Table, values: np.ndarray, kept: int) -> None:
+    """The ones that come with no batch kernel, called as the pipeline calls them, with a square layer."""
+    side = math.isqrt(len(values))
+    positions = _native.select_topk(values[: side * side], kept)
+    sent, draw = _native.gather(values, positions), Draw()
+    support = Support(positions, MatrixView(side, side))
+    for name in VALUE_CODECS_TIMED:
+        codec = stage_of("value", VALUE_CODECS, name)
+        payload = codec.encode(sent, support, draw)
+        assert (np.abs(codec.decode(payload, support, sent.dtype, draw) - sent) <= codec.error_bound(sent)).all()
+        table.row(f"{name} encode", lambda codec=codec: codec.encode(sent, support, draw))
+        table.row(
+            f"{name} decode", lambda codec=codec, payload=payload: codec.decode(payload, support, sent.dtype, draw)
+        )
+
+
 def whole_steps(table: Table, values: np.ndarray, kept: int) -> None:
     """What a rank does for one tensor; the residual is set back before each run, outside the time."""
     numel = len(values)
@@ -161,6 +192,7 @@ def main() -> None:
     values = gradient(options.numel)
     table = Table(values, options.runs)
     single_kernels(table, values, kept)
+    more_value_codecs(table, values, kept)
     whole_steps(table, values, kept)
     hard_inputs(table, options.numel, kept)
 

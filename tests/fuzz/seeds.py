@@ -18,7 +18,10 @@ from hvd_deepreduce.value_codecs.quant import Quant
 SPARSIFIERS = ("none", "topk", "threshold", "dropping")
 INDEX_IDS = (1, 3, 4)
 VALUE_IDS = (1, 2, 3, 4)
-TARGETS = {"huffman(of='bytes')": "huffman_bytes", "huffman(of='gaps')": "huffman_gaps"}
+INDEX_TARGETS = {"huffman(of='bytes')": "huffman_bytes", "huffman(of='gaps')": "huffman_gaps"}
+VALUE_TARGETS = {name: name for name in ("fp16", "bf16", "qsgd", "terngrad", "natural", "quant")} | dict.fromkeys(
+    ("onebit", "twobit"), "centroids"
+)
 
 
 def kept_of(fields: vectors.Fields) -> int:
@@ -47,6 +50,8 @@ def value_input(fields: vectors.Fields) -> bytes:
     head = kept_of(fields).to_bytes(5, "little") + bytes([is_double(fields)])
     if codec.name == "qsgd":
         head += bytes([codec.bits - 2]) + (codec.bucket - 1).to_bytes(3, "little")
+    if codec.name in ("onebit", "twobit"):
+        head += bytes([int(codec.name == "twobit") + 2 * int(codec.centroid != "min"), 0])
     return head + bytes.fromhex(fields["payload"])
 
 
@@ -83,9 +88,9 @@ def inputs(fields: vectors.Fields) -> Iterator[tuple[str, bytes]]:
     """The targets a case is for, with its input."""
     codec = fields.get("settings", "").split("(")[0]
     if fields["kind"] == "index":
-        yield TARGETS.get(fields["settings"], codec), index_input(fields)
-    elif fields["kind"] == "value" and codec != "raw":
-        yield codec, value_input(fields)
+        yield INDEX_TARGETS.get(fields["settings"], codec), index_input(fields)
+    elif fields["kind"] == "value" and codec in VALUE_TARGETS:
+        yield VALUE_TARGETS[codec], value_input(fields)
     elif fields["kind"] == "frame" and NativeBatch.can(Settings.from_string(fields["settings"])):
         yield "body", body_input(fields)
         if "input" in fields:

@@ -1,23 +1,15 @@
 """Cases that must be written and read as they stand; `make_golden.py` adds the bytes."""
 
-import numpy as np
 from reference import rice
 from reference.bundle import ERROR, FRAMES, Expected, encode, encode_error
 from reference.fingerprint import fingerprint
 
 from golden.more_index_accepts import MORE_INDEX_ACCEPTS, positions_text
-from golden.vectors import Fields, spaced
-
-
-def _floats(*values: float, dtype: str = "<f4") -> str:
-    return spaced(np.array(values, dtype).tobytes(), np.dtype(dtype).itemsize)
-
-
-def _gradient(count: int, dtype: str = "<f4") -> str:
-    """Distinct numbers of both signs in no order, none of them small."""
-    values = [((37 * i) % 101 - 50 + 0.5) / 64 for i in range(count)]
-    return _floats(*values, dtype=dtype)
-
+from golden.quant_cases import QUANT_ACCEPTS
+from golden.value_accept_cases import VALUE_ACCEPTS
+from golden.value_accept_cases import floats as _floats
+from golden.value_accept_cases import gradient as _gradient
+from golden.vectors import Fields
 
 _RAW_DEFAULTS = {"kind": "index", "settings": "raw"}
 _BITMAP = {"kind": "index", "settings": "bitmap"}
@@ -249,75 +241,9 @@ ACCEPTS: dict[str, Fields] = {
         "dtype": "float64",
         "input": _floats(1, -2 / 3, 1e300, -1e200, 1e-300, 1e-300, dtype="<f8"),
     },
+    **VALUE_ACCEPTS,
     # --- 5.10 ---
-    "value_quant_example": {
-        "why": "The example of FORMAT.md, 5.10.",
-        "kind": "value",
-        "settings": "quant(error=0.2)",
-        "input": _floats(1, -1, 1.5, -3),
-    },
-    "value_quant_not_finite": {
-        "why": "One NaN, and all decode to NaN.",
-        "kind": "value",
-        "settings": "quant",
-        "input": "0000803f 0000c07f 000080bf",
-    },
-    "value_quant_zero": {
-        "why": "Zeros of both signs are one byte.",
-        "kind": "value",
-        "settings": "quant",
-        "input": _floats(0, -0.0, 0),
-    },
-    "value_quant_all_equal": {
-        "why": "One level, and a step of 0: signs alone in the stream.",
-        "kind": "value",
-        "settings": "quant",
-        "input": _floats(2.5, -2.5, -2.5, 2.5),
-    },
-    "value_quant_subnormal": {
-        "why": "The step is the smallest subnormal, and nothing is lost.",
-        "kind": "value",
-        "settings": "quant",
-        "input": "01000000 01000080 03000000 00000000",
-    },
-    "value_quant_largest": {
-        "why": "What would decode to more than the largest float is the largest.",
-        "kind": "value",
-        "settings": "quant(error=0.3)",
-        "input": "ffff7f7f ffff7fff ffff7f7f 0000807e 0000807e 0000407f",
-    },
-    "value_quant_escape": {
-        "why": "Small values among which a few are huge: token 15, with up to 7 bits of how far it goes.",
-        "kind": "value",
-        "settings": "quant(error=0.01)",
-        "input": _floats(*(((29 * i) % 40 - 19.5) / 8 for i in range(40)), 300, -25, 36),
-    },
-    "value_quant_shift": {
-        "why": "A mean level of over 8: a shift, and bits below the tokens.",
-        "kind": "value",
-        "settings": "quant(error=0.01)",
-        "input": _gradient(60),
-    },
-    "value_quant_float64": {
-        "why": "Magnitudes far beyond what can be squared.",
-        "kind": "value",
-        "settings": "quant(error=0.1)",
-        "dtype": "float64",
-        "input": _floats(1e300, -2e300, 1.25e300, 5e299, -1e200, dtype="<f8"),
-    },
-    "value_quant_unbiased": {
-        "why": "A dither by the draws of this place; offset 128.",
-        **_PLACE,
-        "kind": "value",
-        "settings": "quant(error=0.1, unbiased=True)",
-        "input": _gradient(20),
-    },
-    "value_quant_eight_contexts": {
-        "why": "2048 values: eight token models, a count that is halved, small values and large ones in turn.",
-        "kind": "value",
-        "settings": "quant(error=0.1)",
-        "input": _floats(*(((37 * i) % 101 - 50 + 0.5) / 64 * (1 + (i // 128) % 4) for i in range(2048))),
-    },
+    **QUANT_ACCEPTS,
     # --- 3 ---
     "frame_example": {
         "why": "The example of FORMAT.md, 3.",

@@ -8,6 +8,9 @@ from reference.bundle import ERROR, FRAMES, Expected, encode
 from reference.fingerprint import fingerprint
 
 from golden.more_index_rejects import MORE_INDEX_REJECTS, bits_text, index_reject
+from golden.quant_cases import QUANT_REJECTS
+from golden.value_reject_cases import VALUE_REJECTS
+from golden.value_reject_cases import rejected as _value
 from golden.vectors import Fields
 
 _CORRUPT, _TRUNCATED, _UNKNOWN = "CorruptPayloadError", "TruncatedPayloadError", "UnknownCodecError"
@@ -17,21 +20,6 @@ def _index(codec: str, why: str, shape: int, kept: int, payload: str, error: str
     if codec == "ordered":
         return {**index_reject("raw", why, shape, kept, payload, error, message), "kind": "ordered"}
     return index_reject(codec, why, shape, kept, payload, error, message)
-
-
-def _value(
-    settings: str, why: str, kept: int, payload: str, error: str, message: str, dtype: str = "float32"
-) -> Fields:
-    return {
-        "why": why,
-        "kind": "value",
-        "settings": settings,
-        "dtype": dtype,
-        "kept": str(kept),
-        "payload": payload,
-        "error": error,
-        "message": message,
-    }
 
 
 def _frame(why: str, frame: str, error: str, message: str, settings: str = "none+bitmap+raw+none") -> Fields:
@@ -173,62 +161,8 @@ REJECTS: dict[str, Fields] = {
     "value_qsgd_padding": _value(
         "qsgd(bits=2, bucket=4)", "Three fields, and a bit in the padding.", 3, "0000404044", _CORRUPT, "qsgd"
     ),
-    "value_quant_nothing": _value("quant", "No bytes.", 4, "", _TRUNCATED, "no bytes"),
-    "value_quant_mode_0": _value("quant", "Mode 0.", 4, "00", _CORRUPT, "mode 0"),
-    "value_quant_mode_5": _value(
-        "quant", "The example, of mode 5.", 4, "05100000803f7ed9e63f1919998071", _CORRUPT, "mode 5"
-    ),
-    "value_quant_zero_and_more": _value("quant", "A byte after zeros.", 4, "0200", _CORRUPT, "2 bytes"),
-    "value_quant_not_finite_and_more": _value("quant", "A byte after NaN.", 4, "0100", _CORRUPT, "2 bytes"),
-    "value_quant_without_a_stream": _value(
-        "quant", "The head of the example, and 3 bytes.", 4, "03100000803f7ed9e63f19199980", _TRUNCATED, "14 bytes"
-    ),
-    "value_quant_short": _value(
-        "quant", "Ten values in the example's stream.", 10, "03100000803f7ed9e63f1919998071", _TRUNCATED, "15 bytes"
-    ),
-    "value_quant_more_than_bits": _value(
-        "quant", "33 signs in 32 bits.", 33, "03100000803f7ed9e63f1919998071", _TRUNCATED, "at most 32"
-    ),
-    "value_quant_long": _value(
-        "quant", "A byte too many.", 4, "03100000803f7ed9e63f191999807100", _CORRUPT, "1 are left over"
-    ),
-    "value_quant_end": _value(
-        "quant",
-        "A stream that is not at the lower end of its range.",
-        4,
-        "03100000803f7ed9e63f1919998072",
-        _CORRUPT,
-        "end",
-    ),
-    "value_quant_beyond_the_range": _value(
-        "quant", "A code of 2**32 - 1.", 4, "03100000803f7ed9e63f19ffffffff", _CORRUPT, "range coder"
-    ),
-    "value_quant_lowest_negative": _value(
-        "quant", "A negative magnitude.", 4, "0310000080bf7ed9e63f1919998071", _CORRUPT, "lowest"
-    ),
-    "value_quant_step_infinite": _value(
-        "quant", "An infinite step.", 4, "03100000803f0000807f1919998071", _CORRUPT, "step"
-    ),
-    "value_quant_shift_of_one_token": _value(
-        "quant", "A shift of 1 where all levels are 0.", 4, "03010000803f7ed9e63f1919998071", _CORRUPT, "shift of 1"
-    ),
-    "value_quant_signs_by_place_in_a_row": _value(
-        "quant",
-        "Signs by row and column in a matrix of one row.",
-        4,
-        "04100000803f7ed9e63f1919998071",
-        _CORRUPT,
-        "1 x 4",
-    ),
-    "value_quant_float32_for_float64": _value(
-        "quant",
-        "The example where the gradient is float64.",
-        4,
-        "03100000803f7ed9e63f1919998071",
-        _TRUNCATED,
-        "23",
-        "float64",
-    ),
+    **VALUE_REJECTS,
+    **QUANT_REJECTS,
     # --- 3 ---
     "frame_nothing": _frame("No bytes at all.", "", _TRUNCATED, "index id"),
     "frame_special_unknown": _frame("Only 0 and 1 are special frames.", "0002", _CORRUPT, "special frame of kind 2"),

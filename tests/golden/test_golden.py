@@ -106,14 +106,10 @@ def test_is_refused(name):
 # --- the same files under the eyes of the reference ---
 
 
-def _value_settings(settings, place):
+def _value_settings(settings, draw, view):
     codec = stage_of("value", VALUE_CODECS, settings)
-    draw = place.draw
-    known = {
-        "key": randomness.key(draw.seed, draw.step, draw.rank, draw.tensor),
-        "rows": place.view.rows,
-        "columns": place.view.columns,
-    }
+    key = randomness.key(draw.seed, draw.step, draw.rank, draw.tensor)
+    known = {"key": key, "rows": view.rows, "columns": view.columns}
     return codec.wire_id, dataclasses.asdict(codec) | known
 
 
@@ -127,16 +123,17 @@ def _reference_index(fields):
 
 def _reference_value(fields):
     place = vectors.Place.of(fields)
-    wire_id, settings = _value_settings(fields["settings"], place)
-    kept = int(fields["kept"]) if "kept" in fields else len(place.values(fields["input"]))
+    support = vectors.value_support(fields)
+    wire_id, settings = _value_settings(fields["settings"], place.draw, support.view)
+    settings |= {"positions": support.positions.tolist()}
     width = 8 * place.spec.value_dtype.itemsize
-    patterns = value_codecs.DECODERS[wire_id](bytes.fromhex(fields["payload"]), kept, width, settings)
+    patterns = value_codecs.DECODERS[wire_id](bytes.fromhex(fields["payload"]), support.kept, width, settings)
     return {"decoded": " ".join(pattern.to_bytes(width // 8, "little").hex() for pattern in patterns)}
 
 
 def _reference_frame(fields):
     settings, place = Settings.from_string(fields["settings"]), vectors.Place.of(fields)
-    value = _value_settings(fields["settings"].split("+")[2], place)
+    value = _value_settings(fields["settings"].split("+")[2], place.draw, place.view)
     codecs = frame.Codecs((settings.index.wire_id,), *value)
     if settings.sparsifier.name == "randomk":
         key = randomness.key(place.draw.seed, place.draw.step, randomness.ALL_RANKS, place.draw.tensor)

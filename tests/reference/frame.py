@@ -16,6 +16,7 @@ class Codecs:
     index_ids: tuple[int, ...]
     value_id: int
     value_settings: Mapping[str, Any]
+    """With the sender's "key", and "rows" and "columns" of the tensor, for a codec that has to know."""
     shared: tuple[int, int] | None = None
     """Key and kept of a support that all ranks know."""
 
