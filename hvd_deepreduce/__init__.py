@@ -5,6 +5,7 @@
 
 from hvd_deepreduce.errors import DeepReduceError
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
+from hvd_deepreduce.index_codecs.matrix import Matrix
 from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
 from hvd_deepreduce.memories.none import NoMemory
@@ -31,6 +32,7 @@ __all__ = [
     "JsonLinesWriter",
     "KeepNonzero",
     "LoggedRun",
+    "Matrix",
     "NoMemory",
     "Qsgd",
     "Raw",

@@ -8,6 +8,7 @@ from typing import Final
 
 from hvd_deepreduce.contracts import IndexCodec, Memory, OrderedIndexCodec, OrderedValueCodec, Sparsifier, ValueCodec
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
+from hvd_deepreduce.index_codecs.matrix import Matrix
 from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
 from hvd_deepreduce.memories.none import NoMemory
@@ -24,7 +25,9 @@ from hvd_deepreduce.value_codecs.raw import RawValues
 SPARSIFIERS: Final[Mapping[str, type[Sparsifier]]] = MappingProxyType(
     {"none": KeepNonzero, "topk": TopK, "threshold": Threshold, "dropping": Dropping}
 )
-INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType({"raw": Raw, "bitmap": Bitmap, "rice": Rice})
+INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType(
+    {"raw": Raw, "bitmap": Bitmap, "rice": Rice, "matrix": Matrix}
+)
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(
     {"raw": RawValues, "fp16": Float16, "bf16": BFloat16, "qsgd": Qsgd}
 )

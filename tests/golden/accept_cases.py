@@ -5,6 +5,7 @@ from reference import rice
 from reference.bundle import ERROR, FRAMES, Expected, encode, encode_error
 from reference.fingerprint import fingerprint
 
+from golden.matrix_cases import MATRIX_ACCEPTS
 from golden.vectors import Fields, spaced
 
 
@@ -148,6 +149,8 @@ ACCEPTS: dict[str, Fields] = {
         }
         for divisor, numel in ((2, 15), (3, 35), (5, 100), (7, 180), (12, 430))
     },
+    # --- 4.10 ---
+    **MATRIX_ACCEPTS,
     # --- 5.1 ---
     "value_raw_example": {
         "why": "The example of FORMAT.md, 5.1.",

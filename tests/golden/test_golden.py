@@ -103,10 +103,10 @@ def _value_settings(settings):
 
 
 def _reference_index(fields):
-    wire_id = {"raw": 1, "bitmap": 3, "rice": 4}[fields["settings"]] if fields["kind"] == "index" else 2
+    wire_id = {"raw": 1, "bitmap": 3, "rice": 4, "matrix": 10}[fields["settings"]] if fields["kind"] == "index" else 2
     kept = int(fields["kept"]) if "kept" in fields else len(fields["positions"].split())
-    numel = vectors.Place.of(fields).view.numel
-    positions = index_codecs.DECODERS[wire_id](bytes.fromhex(fields["payload"]), kept, numel)
+    view = vectors.Place.of(fields).view
+    positions = index_codecs.decode(wire_id, bytes.fromhex(fields["payload"]), kept, view.rows, view.columns)
     return {"positions": " ".join(map(str, positions))}
 
 

@@ -1,16 +1,17 @@
 """Positions <-> bytes; FORMAT.md, 4.
 
 An encoder is (positions, numel) -> payload, a decoder (payload, kept, numel) -> positions. Decoders return positions in
-the order they were sent; only id 2 sends another than the sorted one.
+the order they were sent; only id 2 sends another than the sorted one. Id 10 depends on the matrix view: `encode` and
+`decode` take it, and in the tables it has one row.
 """
 
 from collections.abc import Callable
 from math import log2
 
-from reference import rice
+from reference import matrix, rice
 from reference.bits import BitReader, BitWriter, ByteReader, CorruptError, TruncatedError
 
-RAW, ORDERED, BITMAP, RICE = 1, 2, 3, 4
+RAW, ORDERED, BITMAP, RICE, MATRIX = 1, 2, 3, 4, 10
 
 
 def position_size(numel: int) -> int:
@@ -68,13 +69,27 @@ ENCODERS: dict[int, Callable[[list[int], int], bytes]] = {
     ORDERED: raw_encode,
     BITMAP: bitmap_encode,
     RICE: rice.encode,
+    MATRIX: lambda positions, numel: matrix.encode(positions, 1, numel),
 }
 DECODERS: dict[int, Callable[[bytes, int, int], list[int]]] = {
     RAW: raw_decode,
     ORDERED: ordered_decode,
     BITMAP: bitmap_decode,
     RICE: rice.decode,
+    MATRIX: lambda payload, kept, numel: matrix.decode(payload, kept, 1, numel),
 }
+
+
+def encode(wire_id: int, positions: list[int], rows: int, columns: int) -> bytes:
+    if wire_id == MATRIX:
+        return matrix.encode(positions, rows, columns)
+    return ENCODERS[wire_id](positions, rows * columns)
+
+
+def decode(wire_id: int, payload: bytes, kept: int, rows: int, columns: int) -> list[int]:
+    if wire_id == MATRIX:
+        return matrix.decode(payload, kept, rows, columns)
+    return DECODERS[wire_id](payload, kept, rows * columns)
 
 
 def _entropy(density: float) -> float:
@@ -87,4 +102,5 @@ BITS_PER_KEPT: dict[int, Callable[[float, int], tuple[float, float]]] = {
     ORDERED: lambda density, numel: (8.0 * position_size(numel),) * 2,
     BITMAP: lambda density, numel: (1 / density,) * 2,
     RICE: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 0.01),
+    MATRIX: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 0.01 + 8 / (density * numel)),
 }
