@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from reference import matrix as reference
 from reference import matrix_code as code_reference
-from reference.bits import varint
+from reference.bits import CorruptError, varint
 
 from hvd_deepreduce import _native
+from hvd_deepreduce.errors import CorruptPayloadError, TruncatedPayloadError
 
 
 def entropy_bits(numel, kept):
@@ -106,3 +107,40 @@ def test_every_form_of_the_reference_is_decoded():
         payload = head + varint(len(stream)) + stream
         assert reference.decode(payload, len(positions), rows, columns) == positions
         assert _native.matrix_decode(payload, len(positions), rows, columns).tolist() == positions
+
+
+def _models():
+    """Payloads of models, with kept, rows and columns: what the conformance suite flips is mostly plain."""
+    yield bytes.fromhex("01009801000192"), 2, 2, 4
+    for rows, columns, taps in ((60, 40, 1), (40, 72, 9), (2, 1000, 9)):
+        positions = crowded_support(rows, columns, 0.15, 5, 0.3, taps)
+        payload = _native.matrix_encode(positions, rows, columns)
+        assert payload[0] != 0
+        yield payload, len(positions), rows, columns
+
+
+@pytest.mark.parametrize("model", list(_models()))
+def test_models_with_a_bit_turned_over_are_read_as_the_reference_does(model):
+    payload, *place = model
+    for bit in range(8 * len(payload)):
+        flipped = bytearray(payload)
+        flipped[bit // 8] ^= 1 << bit % 8
+        try:
+            expected = reference.decode(bytes(flipped), *place)
+        except CorruptError:
+            expected = None
+        try:
+            found = _native.matrix_decode(bytes(flipped), *place).tolist()
+        except CorruptPayloadError:
+            found = None
+        assert found == expected, bit
+
+
+@pytest.mark.parametrize("model", list(_models()))
+def test_models_are_read_to_the_byte(model):
+    payload, *place = model
+    for size in range(len(payload)):
+        with pytest.raises(TruncatedPayloadError):
+            _native.matrix_decode(payload[:size], *place)
+    with pytest.raises(CorruptPayloadError, match="left over"):
+        _native.matrix_decode(payload + b"\0", *place)

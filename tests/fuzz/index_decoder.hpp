@@ -71,7 +71,7 @@ void test_index_decoder(Input input) {
     if (!Codec::check(payload.view(), kept, numel).ok()) {
         return;
     }
-    require(kept <= numel && kept <= payload.size() * 8, "memory is reserved for what the bytes can hold");
+    require(kept <= numel && kept <= payload.size() * Codec::kDensest, "memory is reserved for what the bytes can hold");
     if (numel <= kMaxNarrow) {
         decode_and_encode<Codec, std::uint32_t>(payload.view(), kept, numel);
     } else {
