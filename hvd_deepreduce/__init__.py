@@ -7,6 +7,7 @@ from hvd_deepreduce.errors import DeepReduceError
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
 from hvd_deepreduce.index_codecs.delta import Delta
 from hvd_deepreduce.index_codecs.huffman import Huffman
+from hvd_deepreduce.index_codecs.matrix import Matrix
 from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
 from hvd_deepreduce.index_codecs.rle import Rle
@@ -52,6 +53,7 @@ __all__ = [
     "JsonLinesWriter",
     "KeepNonzero",
     "LoggedRun",
+    "Matrix",
     "Natural",
     "NoMemory",
     "OneBit",

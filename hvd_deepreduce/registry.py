@@ -10,6 +10,7 @@ from hvd_deepreduce.contracts import IndexCodec, Memory, OrderedIndexCodec, Orde
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
 from hvd_deepreduce.index_codecs.delta import Delta
 from hvd_deepreduce.index_codecs.huffman import Huffman
+from hvd_deepreduce.index_codecs.matrix import Matrix
 from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
 from hvd_deepreduce.index_codecs.rle import Rle
@@ -51,7 +52,15 @@ SPARSIFIERS: Final[Mapping[str, type[Sparsifier]]] = MappingProxyType(
     }
 )
 INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType(
-    {"raw": Raw, "bitmap": Bitmap, "rice": Rice, "rle": Rle, "huffman": Huffman, "delta": Delta}
+    {
+        "raw": Raw,
+        "bitmap": Bitmap,
+        "rice": Rice,
+        "rle": Rle,
+        "huffman": Huffman,
+        "delta": Delta,
+        "matrix": Matrix,
+    }
 )
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(
     {

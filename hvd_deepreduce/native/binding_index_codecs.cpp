@@ -4,6 +4,7 @@
 #include "delta.hpp"
 #include "huffman_bytes.hpp"
 #include "huffman_gaps.hpp"
+#include "matrix.hpp"
 #include "positions.hpp"
 #include "rice.hpp"
 #include "rle.hpp"
@@ -137,6 +138,63 @@ py::array huffman_gaps_decode(const py::object& payload, const py::object& kept,
     });
 }
 
+/// The scratch space of the matrix codec; of what size is known once the support, or the head of a payload, is.
+class MatrixSpace {
+  public:
+    explicit MatrixSpace(const matrix::Room& room)
+        : room_(room),
+          classes_(scratch<std::uint8_t>(room.row_classes + room.column_classes)),
+          counts_(scratch<std::uint64_t>(room.counts)),
+          sums_(scratch<std::uint32_t>(room.sums + room.starts)) {}
+
+    matrix::Scratch spans() const {
+        return {{classes_.get(), room_.row_classes},
+                {classes_.get() + room_.row_classes, room_.column_classes},
+                {counts_.get(), room_.counts},
+                {sums_.get(), room_.sums},
+                {sums_.get() + room_.sums, room_.starts}};
+    }
+
+  private:
+    matrix::Room room_;
+    std::unique_ptr<std::uint8_t[]> classes_;
+    std::unique_ptr<std::uint64_t[]> counts_;
+    std::unique_ptr<std::uint32_t[]> sums_;
+};
+
+std::pair<std::uint64_t, std::uint64_t> to_view(const py::object& rows, const py::object& columns) {
+    const std::uint64_t height = to_integer(rows, "rows", 0, kMaxNumel);
+    return {height, to_integer(columns, "columns", 0, kMaxNumel / std::max<std::uint64_t>(1, height))};
+}
+
+py::bytes matrix_encode(const py::object& positions, const py::object& rows, const py::object& columns) {
+    const auto [height, width] = to_view(rows, columns);
+    return with_positions(positions, height * width, [height = height, width = width](auto places) {
+        const std::uint64_t room = matrix_capacity(places.size, height * width);
+        const auto buffer = scratch<std::uint8_t>(room);
+        const MatrixSpace space(matrix_encode_room(places.size, height, width));
+        std::uint64_t size = 0;
+        require_ok(run([&] {
+            return deepreduce::matrix_encode(places, height, width, space.spans(), {buffer.get(), room}, size);
+        }));
+        return py::bytes(reinterpret_cast<const char*>(buffer.get()), size);
+    });
+}
+
+py::array matrix_decode(const py::object& payload, const py::object& kept, const py::object& rows,
+                        const py::object& columns) {
+    const auto [height, width] = to_view(rows, columns);
+    matrix::Room room;
+    const auto check = [&, height = height, width = width](Bytes bytes, std::uint64_t count, std::uint64_t) {
+        return matrix_check(bytes, count, height, width, room);
+    };
+    return decode(payload, kept, py::int_(height * width), check,
+                  [&room, height = height, width = width](Bytes in, std::uint64_t, auto out) {
+                      const MatrixSpace space(room);
+                      return deepreduce::matrix_decode(in, height, width, space.spans(), out);
+                  });
+}
+
 }  // namespace
 
 void bind_index_codecs(py::module_& module) {
@@ -155,6 +213,9 @@ void bind_index_codecs(py::module_& module) {
     module.def("huffman_bytes_decode", &huffman_bytes_decode, py::arg("payload"), py::arg("kept"), py::arg("numel"));
     module.def("huffman_gaps_encode", &huffman_gaps_encode, py::arg("positions"), py::arg("numel"));
     module.def("huffman_gaps_decode", &huffman_gaps_decode, py::arg("payload"), py::arg("kept"), py::arg("numel"));
+    module.def("matrix_encode", &matrix_encode, py::arg("positions"), py::arg("rows"), py::arg("columns"));
+    module.def("matrix_decode", &matrix_decode, py::arg("payload"), py::arg("kept"), py::arg("rows"),
+               py::arg("columns"));
 }
 
 }  // namespace deepreduce::binding

@@ -290,16 +290,18 @@ def agrees_with_the_reference(codec: IndexCodec) -> None:
 
 
 def assert_agreement(codec: IndexCodec, support: Support) -> None:
-    positions, numel = support.positions.tolist(), support.view.numel
+    positions, view = support.positions.tolist(), support.view
     payload = encode(codec, support)
     try:
-        read = reference.DECODERS[codec.wire_id](payload, support.kept, numel)
+        read = reference.decode(codec.wire_id, payload, support.kept, view.rows, view.columns)
     except CorruptError as error:
         raise AssertionError(f"the reference rejects the payload of {describe(support)}: {error}") from error
     if codec.exact:
         assert read == positions, f"the reference reads other positions: {describe(support)}"
     if codec.deterministic:
-        assert payload == reference.ENCODERS[codec.wire_id](positions, numel), f"other bytes: {describe(support)}"
+        assert payload == reference.encode(codec.wire_id, positions, view.rows, view.columns), (
+            f"other bytes: {describe(support)}"
+        )
 
 
 @check
@@ -308,8 +310,9 @@ def rejects_what_the_reference_rejects(codec: IndexCodec) -> None:
     for support in inputs.small_supports():
         for bit, payload in flips(encode(codec, support)):
             what = f"bit {bit} turned over, {describe(support)}"
+            view = support.view
             try:
-                theirs = reference.DECODERS[codec.wire_id](payload, support.kept, support.view.numel)
+                theirs = reference.decode(codec.wire_id, payload, support.kept, view.rows, view.columns)
             except CorruptError:
                 theirs = None
             decoded = outcome(what, lambda p=payload, s=support: codec.decode(p, s.kept, s.view, DRAW))

@@ -9,7 +9,7 @@ namespace {
 struct Delta {
     /// Every gap has one varint.
     static constexpr bool kCanonical = true;
-    static constexpr bool kBitEach = true;
+    static constexpr std::uint64_t kDensest = 8;
 
     static void fit(Bytes payload, std::uint64_t, std::uint64_t& kept) {
         kept = 0;

@@ -10,7 +10,7 @@ namespace {
 struct Rle {
     /// No run but the first may be empty.
     static constexpr bool kCanonical = true;
-    static constexpr bool kBitEach = false;
+    static constexpr std::uint64_t kDensest = 0;
 
     static void fit(Bytes payload, std::uint64_t& numel, std::uint64_t& kept) {
         VarintReader reader(payload);

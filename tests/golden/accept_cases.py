@@ -4,6 +4,7 @@ from reference import rice
 from reference.bundle import ERROR, FRAMES, Expected, encode, encode_error
 from reference.fingerprint import fingerprint
 
+from golden.matrix_cases import MATRIX_ACCEPTS
 from golden.more_index_accepts import MORE_INDEX_ACCEPTS, positions_text
 from golden.quant_cases import QUANT_ACCEPTS
 from golden.value_accept_cases import VALUE_ACCEPTS
@@ -138,6 +139,8 @@ ACCEPTS: dict[str, Fields] = {
         for divisor, numel in ((2, 15), (3, 35), (5, 100), (7, 180), (12, 430))
     },
     **MORE_INDEX_ACCEPTS,
+    # --- 4.10 ---
+    **MATRIX_ACCEPTS,
     # --- 5.1 ---
     "value_raw_example": {
         "why": "The example of FORMAT.md, 5.1.",

@@ -29,6 +29,7 @@ INDEX_IDS = {
     "huffman(of='bytes')": 6,
     "huffman(of='gaps')": 7,
     "delta": 8,
+    "matrix": 10,
 }
 
 
@@ -116,8 +117,8 @@ def _value_settings(settings, draw, view):
 def _reference_index(fields):
     wire_id = INDEX_IDS[fields["settings"]] if fields["kind"] == "index" else 2
     kept = int(fields["kept"]) if "kept" in fields else len(fields["positions"].split())
-    numel = vectors.Place.of(fields).view.numel
-    positions = index_codecs.DECODERS[wire_id](bytes.fromhex(fields["payload"]), kept, numel)
+    view = vectors.Place.of(fields).view
+    positions = index_codecs.decode(wire_id, bytes.fromhex(fields["payload"]), kept, view.rows, view.columns)
     return {"positions": " ".join(map(str, positions))}
 
 
