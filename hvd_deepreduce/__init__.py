@@ -5,8 +5,12 @@
 
 from hvd_deepreduce.errors import DeepReduceError
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
+from hvd_deepreduce.index_codecs.delta import Delta
+from hvd_deepreduce.index_codecs.huffman import Huffman
+from hvd_deepreduce.index_codecs.matrix import Matrix
 from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
+from hvd_deepreduce.index_codecs.rle import Rle
 from hvd_deepreduce.memories.dgc import DgcMemory
 from hvd_deepreduce.memories.none import NoMemory
 from hvd_deepreduce.memories.residual import Residual
@@ -24,36 +28,52 @@ from hvd_deepreduce.sparsifiers.topk import TopK
 from hvd_deepreduce.sparsifiers.variance import Variance
 from hvd_deepreduce.timeline import Timeline
 from hvd_deepreduce.value_codecs.bf16 import BFloat16
+from hvd_deepreduce.value_codecs.deflate import Deflate
 from hvd_deepreduce.value_codecs.fp16 import Float16
+from hvd_deepreduce.value_codecs.natural import Natural
+from hvd_deepreduce.value_codecs.onebit import OneBit
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
+from hvd_deepreduce.value_codecs.quant import Quant
 from hvd_deepreduce.value_codecs.raw import RawValues
+from hvd_deepreduce.value_codecs.terngrad import TernGrad
+from hvd_deepreduce.value_codecs.twobit import TwoBit
 from hvd_deepreduce.writers import JsonLinesWriter, TensorBoardWriter
 
 __all__ = [
     "BFloat16",
     "Bitmap",
     "DeepReduceError",
+    "Deflate",
+    "Delta",
     "Dgc",
     "DgcMemory",
     "Dropping",
     "Float16",
+    "Huffman",
     "JsonLinesWriter",
     "KeepNonzero",
     "LoggedRun",
+    "Matrix",
+    "Natural",
     "NoMemory",
+    "OneBit",
     "Qsgd",
+    "Quant",
     "RTopK",
     "RandomK",
     "Raw",
     "RawValues",
     "Residual",
     "Rice",
+    "Rle",
     "Settings",
     "Sidco",
     "TensorBoardWriter",
+    "TernGrad",
     "Threshold",
     "Timeline",
     "TopK",
+    "TwoBit",
     "Variance",
     "VarianceMemory",
     "read_json_lines",

@@ -48,3 +48,8 @@ def require_payload_length(codec: str, payload: bytes, expected: int) -> None:
         raise TruncatedPayloadError(f"{codec}: payload of {len(payload)} bytes; {expected} are needed")
     if len(payload) > expected:
         raise CorruptPayloadError(f"{codec}: payload of {len(payload)} bytes; {len(payload) - expected} are left over")
+
+
+def varint_size(value: int) -> int:
+    """Bytes of a varint."""
+    return max(1, (value.bit_length() + 6) // 7)

@@ -111,7 +111,13 @@ class OrderedValueCodec(ABC):
 class IndexCodec(Stage):
     """Support <-> bytes."""
 
-    wire_id: ClassVar[int]
+    @property
+    @abstractmethod
+    def wire_id(self) -> int:
+        """Of the bytes that `encode` writes. A class variable, but where settings choose it."""
+
+    wire_ids: ClassVar[tuple[int, ...]] = ()
+    """All that settings choose from, where they do."""
     exact: ClassVar[bool]
     """Decoding returns the very support that was encoded."""
     deterministic: ClassVar[bool] = True
@@ -152,6 +158,8 @@ class ValueCodec(Stage):
     """Decoding returns the very bits that were encoded."""
     deterministic: ClassVar[bool] = True
     """Equal values and settings give equal bytes, whatever the draw."""
+    portable: ClassVar[bool] = True
+    """Equal values, settings and draws give equal bytes on every machine; else only what they decode to is the same."""
     order_preserving: ClassVar[bool] = True
     """The payload holds values in the order of positions. A codec that sorts ships its permutation in its payload."""
     ordered: ClassVar[OrderedValueCodec | None] = None

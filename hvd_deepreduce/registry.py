@@ -8,8 +8,12 @@ from typing import Final
 
 from hvd_deepreduce.contracts import IndexCodec, Memory, OrderedIndexCodec, OrderedValueCodec, Sparsifier, ValueCodec
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
+from hvd_deepreduce.index_codecs.delta import Delta
+from hvd_deepreduce.index_codecs.huffman import Huffman
+from hvd_deepreduce.index_codecs.matrix import Matrix
 from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
+from hvd_deepreduce.index_codecs.rle import Rle
 from hvd_deepreduce.memories.dgc import DgcMemory
 from hvd_deepreduce.memories.none import NoMemory
 from hvd_deepreduce.memories.residual import Residual
@@ -24,9 +28,15 @@ from hvd_deepreduce.sparsifiers.threshold import Threshold
 from hvd_deepreduce.sparsifiers.topk import TopK
 from hvd_deepreduce.sparsifiers.variance import Variance
 from hvd_deepreduce.value_codecs.bf16 import BFloat16
+from hvd_deepreduce.value_codecs.deflate import Deflate
 from hvd_deepreduce.value_codecs.fp16 import Float16
+from hvd_deepreduce.value_codecs.natural import Natural
+from hvd_deepreduce.value_codecs.onebit import OneBit
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
+from hvd_deepreduce.value_codecs.quant import Quant
 from hvd_deepreduce.value_codecs.raw import RawValues
+from hvd_deepreduce.value_codecs.terngrad import TernGrad
+from hvd_deepreduce.value_codecs.twobit import TwoBit
 
 SPARSIFIERS: Final[Mapping[str, type[Sparsifier]]] = MappingProxyType(
     {
@@ -41,20 +51,46 @@ SPARSIFIERS: Final[Mapping[str, type[Sparsifier]]] = MappingProxyType(
         "variance": Variance,
     }
 )
-INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType({"raw": Raw, "bitmap": Bitmap, "rice": Rice})
+INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType(
+    {
+        "raw": Raw,
+        "bitmap": Bitmap,
+        "rice": Rice,
+        "rle": Rle,
+        "huffman": Huffman,
+        "delta": Delta,
+        "matrix": Matrix,
+    }
+)
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(
-    {"raw": RawValues, "fp16": Float16, "bf16": BFloat16, "qsgd": Qsgd}
+    {
+        "raw": RawValues,
+        "fp16": Float16,
+        "bf16": BFloat16,
+        "qsgd": Qsgd,
+        "deflate": Deflate,
+        "onebit": OneBit,
+        "twobit": TwoBit,
+        "terngrad": TernGrad,
+        "natural": Natural,
+        "quant": Quant,
+    }
 )
 MEMORIES: Final[Mapping[str, type[Memory]]] = MappingProxyType(
     {"none": NoMemory, "residual": Residual, "dgc": DgcMemory, "variance": VarianceMemory}
 )
 
 
+def wire_ids(form: type) -> tuple[int, ...]:
+    """Every id that some settings of a codec, or of its ordered form, give."""
+    return getattr(form, "wire_ids", ()) or (form.wire_id,)  # type: ignore[attr-defined]
+
+
 def _check(kind: str, table: Mapping[str, type], forms: Iterable[type]) -> None:
     for name, stage in table.items():
         if stage.name != name:  # type: ignore[attr-defined]
             raise AssertionError(f"{kind} {stage.__name__} is registered as {name!r}")
-    ids = [form.wire_id for form in forms]  # type: ignore[attr-defined]
+    ids = [wire_id for form in forms for wire_id in wire_ids(form)]
     if len(set(ids)) != len(ids) or 0 in ids:
         raise AssertionError(f"{kind}: wire ids {ids} are not unique, or one is the reserved 0")
 

@@ -5,6 +5,8 @@ PYBIND11_MODULE(_native, module) {
     deepreduce::binding::bind_dense(module);
     deepreduce::binding::bind_index_codecs(module);
     deepreduce::binding::bind_value_codecs(module);
+    deepreduce::binding::bind_quantizers(module);
+    deepreduce::binding::bind_quant(module);
     deepreduce::binding::bind_frames(module);
     deepreduce::binding::bind_stages(module);
 }

@@ -1,5 +1,5 @@
 #include "binding.hpp"
-#include "binding_results.hpp"
+#include "binding_values.hpp"
 #include "half_floats.hpp"
 #include "qsgd.hpp"
 #include "random.hpp"
@@ -9,42 +9,16 @@ namespace {
 
 constexpr std::uint64_t kMaxBucket = std::uint64_t{1} << 20;
 
-/// New bytes, as many as `size` says for a number of values, filled by an encoder.
-template <typename Size, typename Kernel>
-py::bytes encode(const py::object& values, Size size, Kernel kernel) {
-    return with_values(values, "values", [&](const py::array& array, auto value) {
-        const auto source = view<decltype(value)>(array);
-        Span<std::uint8_t> out;
-        py::bytes bytes = new_bytes(size(source.size), out);
-        run([&] { kernel(source, out); });
-        return bytes;
-    });
-}
-
-/// New values of a dtype, filled by a decoder once `check` has passed the payload and the number kept.
-template <typename Check, typename Kernel>
-py::array decode(const py::object& payload, const py::object& kept, const py::object& dtype, Check check,
-                 Kernel kernel) {
-    const Payload data(payload);
-    const Bytes bytes = data.bytes();
-    const std::uint64_t count = to_kept(kept);
-    return with_value_dtype(dtype, "dtype", [&](auto value) -> py::array {
-        require_ok(check(bytes, count));
-        py::array_t<decltype(value)> values(static_cast<py::ssize_t>(count));
-        require_ok(run([&, out = fill(values)] { return kernel(bytes, out); }));
-        return values;
-    });
-}
-
-std::uint64_t two_bytes_each(std::uint64_t count) { return 2 * count; }
+constexpr auto two_bytes_each = [](auto values) { return 2 * std::uint64_t{values.size}; };
 
 py::bytes fp16_encode(const py::object& values) {
     return encode(values, two_bytes_each, [](auto source, auto out) { deepreduce::fp16_encode(source, out); });
 }
 
 py::array fp16_decode(const py::object& payload, const py::object& kept, const py::object& dtype) {
-    return decode(payload, kept, dtype, fp16_check,
-                  [](Bytes in, auto out) { return deepreduce::fp16_decode(in, out); });
+    return decode(
+        payload, kept, dtype, [](Bytes in, std::uint64_t count, auto) { return fp16_check(in, count); },
+        [](Bytes in, auto out) { return deepreduce::fp16_decode(in, out); });
 }
 
 py::bytes bf16_encode(const py::object& values) {
@@ -52,8 +26,9 @@ py::bytes bf16_encode(const py::object& values) {
 }
 
 py::array bf16_decode(const py::object& payload, const py::object& kept, const py::object& dtype) {
-    return decode(payload, kept, dtype, bf16_check,
-                  [](Bytes in, auto out) { return deepreduce::bf16_decode(in, out); });
+    return decode(
+        payload, kept, dtype, [](Bytes in, std::uint64_t count, auto) { return bf16_check(in, count); },
+        [](Bytes in, auto out) { return deepreduce::bf16_decode(in, out); });
 }
 
 QsgdSettings to_settings(const py::object& bits, const py::object& bucket) {
@@ -65,7 +40,7 @@ py::bytes qsgd_encode(const py::object& values, const py::object& bits, const py
     const QsgdSettings settings = to_settings(bits, bucket);
     const std::uint64_t draws = to_key(key);
     return encode(
-        values, [=](std::uint64_t count) { return qsgd_size(count, settings); },
+        values, [=](auto source) { return qsgd_size(source.size, settings); },
         [=](auto source, auto out) { deepreduce::qsgd_encode(source, settings, draws, out); });
 }
 
@@ -73,7 +48,7 @@ py::array qsgd_decode(const py::object& payload, const py::object& kept, const p
                       const py::object& bucket, const py::object& dtype) {
     const QsgdSettings settings = to_settings(bits, bucket);
     return decode(
-        payload, kept, dtype, [=](Bytes in, std::uint64_t count) { return qsgd_check(in, count, settings); },
+        payload, kept, dtype, [=](Bytes in, std::uint64_t count, auto) { return qsgd_check(in, count, settings); },
         [=](Bytes in, auto out) { return deepreduce::qsgd_decode(in, settings, out); });
 }
 

@@ -12,15 +12,18 @@ from rich.console import Console
 from rich.table import Table
 
 from hvd_deepreduce import _native
+from hvd_deepreduce.contracts import IndexCodec
 from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.randomness import Draw
-from hvd_deepreduce.settings import Settings
-from hvd_deepreduce.sparse import TensorSpec
+from hvd_deepreduce.registry import INDEX_CODECS
+from hvd_deepreduce.settings import Settings, stage_of
+from hvd_deepreduce.sparse import MatrixView, Support, TensorSpec
 from hvd_deepreduce.wire.frame import Frame
 from hvd_deepreduce.wire.reader import ByteReader
 
 NUMELS = (36_864, 2_000_000)
 DENSITIES = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2)
+INDEX = ("rice", "huffman(of='gaps')", "delta", "rle", "huffman", "bitmap", "raw")
 SETTINGS = ("rice+raw", "rice+fp16", "rice+qsgd(bits=7)", "bitmap+raw", "raw+raw")
 
 
@@ -41,6 +44,28 @@ def frame_bits(pipeline: Pipeline, gradient: np.ndarray, spec: TensorSpec) -> fl
     return 8 * len(encoded.frame) / encoded.kept
 
 
+def index_bits(codec: IndexCodec, support: Support) -> float:
+    """Bits of the index payload for each kept element."""
+    payload = codec.encode(support, Draw())
+    decoded = codec.decode(payload, support.kept, support.view, Draw())
+    np.testing.assert_array_equal(decoded.positions, support.positions)
+    return 8 * len(payload) / support.kept
+
+
+def print_index_codecs(gradient: np.ndarray) -> None:
+    numel = len(gradient)
+    table = Table(title=f"bits per kept element of the index payload alone; {numel:,} elements")
+    for column in ("density", "limit", *INDEX):
+        table.add_column(column, justify="right")
+    codecs = [stage_of("index", INDEX_CODECS, text) for text in INDEX]
+    for density in DENSITIES:
+        positions = _native.select_topk(gradient, max(1, round(density * numel)))
+        support = Support(positions, MatrixView(1, numel))
+        bits = (index_bits(codec, support) for codec in codecs)
+        table.add_row(f"{density:.1%}", f"{limit(numel, support.kept):.2f}", *(f"{count:.2f}" for count in bits))
+    Console(width=140).print(table)
+
+
 def main() -> None:
     for numel in NUMELS:
         spec = TensorSpec("gradient", (numel,))
@@ -57,6 +82,7 @@ def main() -> None:
             row = [f"{density:.1%}", f"{kept:,}", f"{bound:.2f}", f"{rice:.2f}", f"{rice / bound - 1:+.2%}"]
             table.add_row(*row, *(f"{frame_bits(pipeline, gradient, spec):.2f}" for pipeline in pipelines))
         Console(width=140).print(table)
+        print_index_codecs(gradient)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -10,8 +11,22 @@ from collections.abc import Callable
 import numpy as np
 
 from hvd_deepreduce import _native
+from hvd_deepreduce.randomness import Draw
+from hvd_deepreduce.registry import VALUE_CODECS
+from hvd_deepreduce.settings import stage_of
+from hvd_deepreduce.sparse import MatrixView, Support
 
 Work = Callable[[], object]
+VALUE_CODECS_TIMED = (
+    "deflate",
+    "deflate(shuffle=False)",
+    "onebit",
+    "onebit('column')",
+    "twobit",
+    "twobit('column')",
+    "terngrad",
+    "natural",
+)
 
 
 def gradient(numel: int, seed: int = 0) -> np.ndarray:
@@ -53,9 +68,16 @@ def single_kernels(table: Table, values: np.ndarray, kept: int) -> None:
     sent = _native.gather(values, positions)
     threshold = float(np.abs(sent).min())
     bitmap, rice = _native.bitmap_encode(positions, numel), _native.rice_encode(positions, numel)
+    index_codecs = {
+        "delta": (_native.delta_encode, _native.delta_decode),
+        "rle": (_native.rle_encode, _native.rle_decode),
+        "huffman_bytes": (_native.huffman_bytes_encode, _native.huffman_bytes_decode),
+        "huffman_gaps": (_native.huffman_gaps_encode, _native.huffman_gaps_decode),
+    }
     half, bf16 = _native.fp16_encode(sent), _native.bf16_encode(sent)
     qsgd = _native.qsgd_encode(sent, 7, 512, 1)
     float32 = np.dtype(np.float32)
+    rows, columns = matrix(numel)
     table.row("copy", lambda: np.copyto(target, values))
     table.row("all_finite", lambda: _native.all_finite(values))
     table.row("compensate", lambda: _native.compensate(residual, small))
@@ -72,12 +94,46 @@ def single_kernels(table: Table, values: np.ndarray, kept: int) -> None:
     table.row("rice_encode", lambda: _native.rice_encode(positions, numel))
     table.row("rice_bits", lambda: _native.rice_bits(positions, numel))
     table.row("rice_decode", lambda: _native.rice_decode(rice, kept, numel))
+    for name, (encode, decode) in index_codecs.items():
+        payload = encode(positions, numel)
+        table.row(f"{name}_encode", lambda encode=encode: encode(positions, numel))
+        table.row(f"{name}_decode", lambda decode=decode, payload=payload: decode(payload, kept, numel))
     table.row("fp16_encode", lambda: _native.fp16_encode(sent))
     table.row("fp16_decode", lambda: _native.fp16_decode(half, kept, float32))
     table.row("bf16_encode", lambda: _native.bf16_encode(sent))
     table.row("bf16_decode", lambda: _native.bf16_decode(bf16, kept, float32))
     table.row("qsgd_encode, 7 bits", lambda: _native.qsgd_encode(sent, 7, 512, 1))
     table.row("qsgd_decode, 7 bits", lambda: _native.qsgd_decode(qsgd, kept, 7, 512, float32))
+    places = (positions, rows, columns)
+    for name, error, unbiased in (("5 %", 0.05, False), ("1 %", 0.01, False), ("5 %, unbiased", 0.05, True)):
+        quant = _native.quant_encode(sent, *places, error, unbiased, 1)
+        table.row(f"quant_encode, {name}", lambda e=error, u=unbiased: _native.quant_encode(sent, *places, e, u, 1))
+        table.row(
+            f"quant_decode, {name}",
+            lambda q=quant, u=unbiased: _native.quant_decode(q, kept, *places, u, 1, float32),
+        )
+
+
+def matrix(numel: int) -> tuple[int, int]:
+    """The shape of a layer of so many elements, as near to a square as can be."""
+    rows = next(rows for rows in range(int(numel**0.5), 0, -1) if numel % rows == 0)
+    return rows, numel // rows
+
+
+def more_value_codecs(table: Table, values: np.ndarray, kept: int) -> None:
+    """The ones that come with no batch kernel, called as the pipeline calls them, with a square layer."""
+    side = math.isqrt(len(values))
+    positions = _native.select_topk(values[: side * side], kept)
+    sent, draw = _native.gather(values, positions), Draw()
+    support = Support(positions, MatrixView(side, side))
+    for name in VALUE_CODECS_TIMED:
+        codec = stage_of("value", VALUE_CODECS, name)
+        payload = codec.encode(sent, support, draw)
+        assert (np.abs(codec.decode(payload, support, sent.dtype, draw) - sent) <= codec.error_bound(sent)).all()
+        table.row(f"{name} encode", lambda codec=codec: codec.encode(sent, support, draw))
+        table.row(
+            f"{name} decode", lambda codec=codec, payload=payload: codec.decode(payload, support, sent.dtype, draw)
+        )
 
 
 def whole_steps(table: Table, values: np.ndarray, kept: int) -> None:
@@ -136,6 +192,7 @@ def main() -> None:
     values = gradient(options.numel)
     table = Table(values, options.runs)
     single_kernels(table, values, kept)
+    more_value_codecs(table, values, kept)
     whole_steps(table, values, kept)
     hard_inputs(table, options.numel, kept)
 

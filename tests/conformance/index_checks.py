@@ -12,6 +12,7 @@ from conformance.inputs import DRAW, OTHER_DRAW
 from conformance.stage_checks import Check, assert_owned, call, collector, expect, flips, outcome, variants
 from hvd_deepreduce.contracts import IndexCodec
 from hvd_deepreduce.errors import CorruptPayloadError, InvalidSettingError, TruncatedPayloadError
+from hvd_deepreduce.registry import wire_ids
 from hvd_deepreduce.sparse import Support
 
 INDEX_CHECKS: list[Check] = []
@@ -83,6 +84,7 @@ def declares_traits(codec: IndexCodec) -> None:
     assert codec.name.isidentifier()
     assert type(codec.wire_id) is int
     assert codec.wire_id > 0, "wire id 0 belongs to special frames"
+    assert codec.wire_id in wire_ids(type(codec)), "an id that the registry does not see"
     assert type(codec.exact) is bool
     assert type(codec.deterministic) is bool
 
@@ -288,16 +290,18 @@ def agrees_with_the_reference(codec: IndexCodec) -> None:
 
 
 def assert_agreement(codec: IndexCodec, support: Support) -> None:
-    positions, numel = support.positions.tolist(), support.view.numel
+    positions, view = support.positions.tolist(), support.view
     payload = encode(codec, support)
     try:
-        read = reference.DECODERS[codec.wire_id](payload, support.kept, numel)
+        read = reference.decode(codec.wire_id, payload, support.kept, view.rows, view.columns)
     except CorruptError as error:
         raise AssertionError(f"the reference rejects the payload of {describe(support)}: {error}") from error
     if codec.exact:
         assert read == positions, f"the reference reads other positions: {describe(support)}"
     if codec.deterministic:
-        assert payload == reference.ENCODERS[codec.wire_id](positions, numel), f"other bytes: {describe(support)}"
+        assert payload == reference.encode(codec.wire_id, positions, view.rows, view.columns), (
+            f"other bytes: {describe(support)}"
+        )
 
 
 @check
@@ -306,8 +310,9 @@ def rejects_what_the_reference_rejects(codec: IndexCodec) -> None:
     for support in inputs.small_supports():
         for bit, payload in flips(encode(codec, support)):
             what = f"bit {bit} turned over, {describe(support)}"
+            view = support.view
             try:
-                theirs = reference.DECODERS[codec.wire_id](payload, support.kept, support.view.numel)
+                theirs = reference.decode(codec.wire_id, payload, support.kept, view.rows, view.columns)
             except CorruptError:
                 theirs = None
             decoded = outcome(what, lambda p=payload, s=support: codec.decode(p, s.kept, s.view, DRAW))

@@ -91,8 +91,8 @@ def random_support(numel: int, density: float, seed: int = 0) -> Support:
 
 
 def support_for(values: np.ndarray) -> Support:
-    """Some support with as many positions as there are values."""
-    return support(range(1, 2 * len(values), 2), 2 * len(values) + 1)
+    """Some support of a layer of three rows with as many positions as there are values, two or so in each column."""
+    return support(range(1, 2 * len(values), 2), 6 * (len(values) // 3) + 6, rows=3)
 
 
 def _floats(dtype: np.dtype[Any]) -> st.SearchStrategy[float]:

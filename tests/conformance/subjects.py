@@ -20,7 +20,12 @@ _MORE: Mapping[str, list[dict[str, Any]]] = {
     "sparsifier dgc": [{"density": 0.05, "sample": 0.5, "warmup": 100}],
     "memory dgc": [{"momentum": 0.5, "masking": False, "clip": 0.7}],
     "memory variance": [{"decay": 0.5}],
+    "huffman": [{"of": "gaps"}],
+    "deflate": [{"shuffle": False}, {"level": 6}],
+    "onebit": [{"centroid": "min"}, {"centroid": "column"}],
+    "twobit": [{"centroid": "min"}, {"centroid": "column"}],
     "qsgd": [{"bits": 2, "bucket": 3}, {"bits": 16, "bucket": 2**20}, {"bits": 5, "bucket": 1}],
+    "quant": [{"error": 0.001}, {"error": 0.5}, {"error": 0.1, "unbiased": True}],
 }
 
 

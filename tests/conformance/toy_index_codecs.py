@@ -70,6 +70,11 @@ class TakesTheReservedId(RightIndex):
     wire_id: ClassVar[int] = 0
 
 
+@caught_by(index_checks.declares_traits)
+class WritesAnIdItDoesNotDeclare(RightIndex):
+    wire_ids: ClassVar[tuple[int, ...]] = (2, 3)
+
+
 @caught_by(index_checks.deterministic_as_declared)
 class HidesItsDraw(RightIndex):
     def encode(self, support, draw):

@@ -32,11 +32,8 @@ SPECS = [
     TensorSpec("c", (7, 11, 3), "float64"),
     TensorSpec("d", (3000,), "bfloat16"),
 ]
-NATIVE = [
-    text
-    for stages in itertools.product(SPARSIFIERS, INDEX_CODECS, VALUES, MEMORIES)
-    if NativeBatch.can(Settings.from_string(text := "+".join(stages)))
-]
+ALL = ["+".join(stages) for stages in itertools.product(SPARSIFIERS, INDEX_CODECS, VALUES, MEMORIES)]
+NATIVE = [text for text in ALL if NativeBatch.can(Settings.from_string(text))]
 
 
 def gradients(rank: int, step: int) -> list[np.ndarray]:
@@ -53,6 +50,18 @@ def gradients(rank: int, step: int) -> list[np.ndarray]:
 
 def draws(rank: int, step: int) -> list[Draw]:
     return [Draw(9, spec.name, step, rank) for spec in SPECS]
+
+
+def test_what_the_native_batch_knows() -> None:
+    for text in ALL:
+        settings = Settings.from_string(text)
+        known = (
+            settings.index.name in ("raw", "bitmap", "rice")
+            and settings.value.name in ("raw", "fp16", "bf16", "qsgd")
+            and settings.memory.name in ("none", "residual")
+        )
+        assert NativeBatch.can(settings) == known, text
+        assert isinstance(make_batch(settings), NativeBatch if known else StagewiseBatch), text
 
 
 @pytest.mark.parametrize("text", NATIVE)

@@ -14,7 +14,7 @@ CORE = Path(hvd_deepreduce.__file__).parent
 FRAMEWORKS = {"torch", "tensorflow", "horovod", "keras"}
 BASE = {"errors", "checks", "randomness", "sparse", "_native"}
 FAMILIES = {"sparsifiers", "index_codecs", "value_codecs", "memories"}
-STAGE = BASE | {"contracts"}
+STAGE = BASE | {"contracts", "centroids"}
 
 # What each part of the core may import of the core; a part that is not named here stands above all of these.
 TABLE = {
@@ -23,6 +23,7 @@ TABLE = {
     "randomness": {"errors"},
     "sparse": {"errors", "checks", "_native"},
     "contracts": {"errors", "randomness", "sparse"},
+    "centroids": {"errors", "sparse", "_native"},
     **dict.fromkeys(FAMILIES, STAGE),
     "wire": BASE | {"wire"},
     "registry": STAGE | FAMILIES,

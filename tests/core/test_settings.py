@@ -47,7 +47,7 @@ def test_ways_to_write_the_same_in_one_string(text):
     [
         ("", ["sparsifier"]),
         ("topq", ["sparsifier", "topq", "topk(density=0.01)", "threshold", "none"]),
-        ("topk+huffman", ["index", "huffman", "raw, bitmap, rice"]),
+        ("topk+golomb", ["index", "golomb", "raw, bitmap, rice, rle, huffman(of='bytes'), delta, matrix"]),
         ("topk+rice+qsgq", ["value", "qsgq", "qsgd(bits=7, bucket=512)"]),
         ("topk+rice+qsgd+momentum", ["memory", "momentum", "residual"]),
         ("topk+rice+qsgd+residual+none", ["5 parts", "sparsifier+index+value+memory"]),
@@ -75,6 +75,7 @@ def test_ways_to_write_the_same_in_one_string(text):
         ("topk(density='0.1')", ["density='0.1'"]),
         ("topk(density=True)", ["density=True"]),
         ("threshold(value=-1)", ["value=-1", "0 or more"]),
+        ("topk+huffman(of='words')", ["of='words'", "'bytes', 'gaps'"]),
         ("topk+rice+qsgd(bits=1)", ["bits=1", "2 to 16"]),
         ("topk+rice+qsgd(bits=17)", ["bits=17", "2 to 16"]),
         ("topk+rice+qsgd(bits=7.0)", ["bits=7.0", "integer"]),

@@ -9,6 +9,7 @@ namespace {
 struct Bitmap {
     /// The length is fixed and bits beyond numel are zero.
     static constexpr bool kCanonical = true;
+    static constexpr std::uint64_t kDensest = 8;
 
     static void fit(Bytes payload, std::uint64_t& numel, std::uint64_t& kept) {
         numel = payload.size * 8 - std::min<std::uint64_t>(payload.size, numel % 8);

@@ -6,6 +6,7 @@ namespace {
 
 struct Raw {
     static constexpr bool kCanonical = true;
+    static constexpr std::uint64_t kDensest = 8;
 
     static void fit(Bytes payload, std::uint64_t numel, std::uint64_t& kept) {
         kept = payload.size / (numel <= kMaxNarrow ? 4 : 8);

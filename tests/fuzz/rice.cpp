@@ -10,6 +10,7 @@ namespace {
 struct Rice {
     /// An encoder may choose any divisors.
     static constexpr bool kCanonical = false;
+    static constexpr std::uint64_t kDensest = 8;
 
     /// Any number of codes may have any length, but for a bit each at least.
     static void fit(Bytes payload, std::uint64_t, std::uint64_t& kept) { kept %= payload.size * 8 + 1; }

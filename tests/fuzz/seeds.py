@@ -5,14 +5,23 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 from golden import vectors
 
+from hvd_deepreduce.batch import NativeBatch
+from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.registry import VALUE_CODECS
 from hvd_deepreduce.settings import Settings, stage_of
+from hvd_deepreduce.sparse import MatrixView, Support
+from hvd_deepreduce.value_codecs.quant import Quant
 
 SPARSIFIERS = ("none", "topk", "threshold", "dropping")
 INDEX_IDS = (1, 3, 4)
 VALUE_IDS = (1, 2, 3, 4)
+INDEX_TARGETS = {"huffman(of='bytes')": "huffman_bytes", "huffman(of='gaps')": "huffman_gaps"}
+VALUE_TARGETS = {name: name for name in ("fp16", "bf16", "qsgd", "terngrad", "natural", "quant")} | dict.fromkeys(
+    ("onebit", "twobit"), "centroids"
+)
 
 
 def kept_of(fields: vectors.Fields) -> int:
@@ -29,11 +38,20 @@ def index_input(fields: vectors.Fields) -> bytes:
     return numel.to_bytes(5, "little") + kept_of(fields).to_bytes(5, "little") + bytes.fromhex(fields["payload"])
 
 
+def quant_input(kept: int, flags: int, rows: int, payload: bytes) -> bytes:
+    """A matrix of which every other element is kept."""
+    return struct.pack("<HBBB", kept, flags, rows - 1, 1) + payload
+
+
 def value_input(fields: vectors.Fields) -> bytes:
     codec = stage_of("value", VALUE_CODECS, fields["settings"])
+    if codec.name == "quant":
+        return quant_input(kept_of(fields), is_double(fields) + 2 * codec.unbiased, 1, bytes.fromhex(fields["payload"]))
     head = kept_of(fields).to_bytes(5, "little") + bytes([is_double(fields)])
     if codec.name == "qsgd":
         head += bytes([codec.bits - 2]) + (codec.bucket - 1).to_bytes(3, "little")
+    if codec.name in ("onebit", "twobit"):
+        head += bytes([int(codec.name == "twobit") + 2 * int(codec.centroid != "min"), 0])
     return head + bytes.fromhex(fields["payload"])
 
 
@@ -70,10 +88,10 @@ def inputs(fields: vectors.Fields) -> Iterator[tuple[str, bytes]]:
     """The targets a case is for, with its input."""
     codec = fields.get("settings", "").split("(")[0]
     if fields["kind"] == "index":
-        yield codec, index_input(fields)
-    elif fields["kind"] == "value" and codec != "raw":
-        yield codec, value_input(fields)
-    elif fields["kind"] == "frame":
+        yield INDEX_TARGETS.get(fields["settings"], codec), index_input(fields)
+    elif fields["kind"] == "value" and codec in VALUE_TARGETS:
+        yield VALUE_TARGETS[codec], value_input(fields)
+    elif fields["kind"] == "frame" and NativeBatch.can(Settings.from_string(fields["settings"])):
         yield "body", body_input(fields)
         if "input" in fields:
             yield "encode", encode_input(fields)
@@ -91,6 +109,17 @@ def overflows() -> Iterator[tuple[str, bytes]]:
             yield f"overflow_{dtype}_{offset + 3}", encode_input(frame | {"dtype": dtype, "input": values.hex()})
 
 
+def matrices() -> Iterator[tuple[str, bytes]]:
+    """Signs by row and column, plain and with a dither."""
+    kept, rows = 300, 12
+    view = MatrixView(rows, 2 * kept // rows + 1)
+    support = Support(np.arange(0, 2 * kept, 2, dtype=view.position_dtype), view)
+    values = np.random.default_rng(0).laplace(size=kept).astype(np.float32)
+    for unbiased in (False, True):
+        payload = Quant(0.1, unbiased).encode(values, support, Draw())
+        yield f"matrix_{unbiased}", quant_input(kept, 2 * unbiased, rows, payload)
+
+
 def write(folder: Path, name: str, data: bytes) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(data)
@@ -99,6 +128,8 @@ def write(folder: Path, name: str, data: bytes) -> None:
 def main(folder: Path) -> None:
     for name, data in overflows():
         write(folder / "encode", name, data)
+    for name, data in matrices():
+        write(folder / "quant", name, data)
     for path in sorted(vectors.FOLDER.glob("*/*.txt")):
         for target, data in inputs(vectors.read(path)):
             write(folder / target, f"{path.parent.name}_{path.stem}", data)

@@ -1,26 +1,16 @@
 """Cases that must be written and read as they stand; `make_golden.py` adds the bytes."""
 
-import numpy as np
 from reference import rice
 from reference.bundle import ERROR, FRAMES, Expected, encode, encode_error
 from reference.fingerprint import fingerprint
 
-from golden.vectors import Fields, spaced
-
-
-def _floats(*values: float, dtype: str = "<f4") -> str:
-    return spaced(np.array(values, dtype).tobytes(), np.dtype(dtype).itemsize)
-
-
-def _gradient(count: int, dtype: str = "<f4") -> str:
-    """Distinct numbers of both signs in no order, none of them small."""
-    values = [((37 * i) % 101 - 50 + 0.5) / 64 for i in range(count)]
-    return _floats(*values, dtype=dtype)
-
-
-def _positions(*parts: range | int) -> str:
-    return " ".join(str(p) for part in parts for p in ([part] if isinstance(part, int) else part))
-
+from golden.matrix_cases import MATRIX_ACCEPTS
+from golden.more_index_accepts import MORE_INDEX_ACCEPTS, positions_text
+from golden.quant_cases import QUANT_ACCEPTS
+from golden.value_accept_cases import VALUE_ACCEPTS
+from golden.value_accept_cases import floats as _floats
+from golden.value_accept_cases import gradient as _gradient
+from golden.vectors import Fields
 
 _RAW_DEFAULTS = {"kind": "index", "settings": "raw"}
 _BITMAP = {"kind": "index", "settings": "bitmap"}
@@ -80,7 +70,7 @@ ACCEPTS: dict[str, Fields] = {
         "why": "All of 13: the three bits beyond numel are zero.",
         **_BITMAP,
         "shape": "13",
-        "positions": _positions(range(13)),
+        "positions": positions_text(range(13)),
     },
     # --- 4.4 ---
     "index_rice_example": {
@@ -102,14 +92,14 @@ ACCEPTS: dict[str, Fields] = {
         "why": "All gaps are 0: a bit each, and one for the block.",
         **_RICE,
         "shape": "7x3",
-        "positions": _positions(range(21)),
+        "positions": positions_text(range(21)),
     },
     "index_rice_quotient_23": {
         "why": "The last quotient in unary: t = 4 for 24 of 160, entry 3, divisor 4, and the gap 95 is 23 x 4 + 3. "
         "A decoder follows any divisors; our encoder would change to divisor 1 here.",
         **_RICE,
         "shape": "160",
-        "positions": _positions(range(23), 118),
+        "positions": positions_text(range(23), 118),
         "written": "no",
         "payload": rice.stream([*range(23), 118], 160, [3]).to_bytes().hex(),
     },
@@ -117,7 +107,7 @@ ACCEPTS: dict[str, Fields] = {
         "why": "As before, and the gap 96 is the first to escape: 24 one bits, then 96 in 8 bits (numel-1 = 159).",
         **_RICE,
         "shape": "160",
-        "positions": _positions(range(23), 119),
+        "positions": positions_text(range(23), 119),
         "written": "no",
         "payload": rice.stream([*range(23), 119], 160, [3]).to_bytes().hex(),
     },
@@ -125,29 +115,32 @@ ACCEPTS: dict[str, Fields] = {
         "why": "What our encoder makes of it: one block of divisor 1, an escape for the single wide gap.",
         **_RICE,
         "shape": "160",
-        "positions": _positions(range(23), 119),
+        "positions": positions_text(range(23), 119),
     },
     "index_rice_escape_of_33_bits": {
         "why": "The widest escape: 64 neighbours and the last of 2**33 elements.",
         **_RICE,
         "shape": "8589934592",
-        "positions": _positions(range(64), 8589934591),
+        "positions": positions_text(range(64), 8589934591),
     },
     "index_rice_change_down_and_up": {
         "why": "Three blocks of 128 gaps, close, far and close together: each begins with a change of divisor.",
         **_RICE,
         "shape": "200000",
-        "positions": _positions(range(1, 257, 2), range(1000, 129000, 1000), range(129000, 129300, 3)),
+        "positions": positions_text(range(1, 257, 2), range(1000, 129000, 1000), range(129000, 129300, 3)),
     },
     **{
         f"index_rice_divisor_{divisor}": {
             "why": f"Gaps 0 ... {2 * divisor} where the divisor is near {divisor}: remainders in truncated binary.",
             **_RICE,
             "shape": str(numel),
-            "positions": _positions(*(gap * (gap + 1) // 2 + gap for gap in range(2 * divisor + 1))),
+            "positions": positions_text(*(gap * (gap + 1) // 2 + gap for gap in range(2 * divisor + 1))),
         }
         for divisor, numel in ((2, 15), (3, 35), (5, 100), (7, 180), (12, 430))
     },
+    **MORE_INDEX_ACCEPTS,
+    # --- 4.10 ---
+    **MATRIX_ACCEPTS,
     # --- 5.1 ---
     "value_raw_example": {
         "why": "The example of FORMAT.md, 5.1.",
@@ -251,6 +244,9 @@ ACCEPTS: dict[str, Fields] = {
         "dtype": "float64",
         "input": _floats(1, -2 / 3, 1e300, -1e200, 1e-300, 1e-300, dtype="<f8"),
     },
+    **VALUE_ACCEPTS,
+    # --- 5.10 ---
+    **QUANT_ACCEPTS,
     # --- 3 ---
     "frame_example": {
         "why": "The example of FORMAT.md, 3.",
@@ -281,6 +277,21 @@ ACCEPTS: dict[str, Fields] = {
         **_PLACE,
         "shape": "5x8",
         "input": _gradient(40),
+    },
+    "frame_quant_signs_by_place": {
+        "why": "Half of a matrix of few columns: signs by row and column, most of them those of a product.",
+        "kind": "frame",
+        "settings": "topk(density=0.5)+raw+quant(error=0.1)+none",
+        "shape": "12x8",
+        "input": _floats(
+            *(
+                ((37 * i) % 101 + 1)
+                / 64
+                * (-1 if (i // 8) % 3 == 0 else 1)
+                * (-1 if i % 8 in (1, 4, 5, i // 11) else 1)
+                for i in range(96)
+            )
+        ),
     },
     "frame_raw_fp16_of_float64": {
         "why": "A float64 gradient; its values go as halves.",

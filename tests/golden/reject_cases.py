@@ -3,43 +3,24 @@
 import zlib
 
 from reference import rice
-from reference.bits import BitWriter, varint
+from reference.bits import varint
 from reference.bundle import ERROR, FRAMES, Expected, encode
 from reference.fingerprint import fingerprint
 
+from golden.matrix_cases import MATRIX_REJECTS
+from golden.more_index_rejects import MORE_INDEX_REJECTS, bits_text, index_reject
+from golden.quant_cases import QUANT_REJECTS
+from golden.value_reject_cases import VALUE_REJECTS
+from golden.value_reject_cases import rejected as _value
 from golden.vectors import Fields
 
 _CORRUPT, _TRUNCATED, _UNKNOWN = "CorruptPayloadError", "TruncatedPayloadError", "UnknownCodecError"
 
 
 def _index(codec: str, why: str, shape: int, kept: int, payload: str, error: str, message: str) -> Fields:
-    kind = "ordered" if codec == "ordered" else "index"
-    settings = "raw" if codec == "ordered" else codec
-    return {
-        "why": why,
-        "kind": kind,
-        "settings": settings,
-        "shape": str(shape),
-        "kept": str(kept),
-        "payload": payload,
-        "error": error,
-        "message": message,
-    }
-
-
-def _value(
-    settings: str, why: str, kept: int, payload: str, error: str, message: str, dtype: str = "float32"
-) -> Fields:
-    return {
-        "why": why,
-        "kind": "value",
-        "settings": settings,
-        "dtype": dtype,
-        "kept": str(kept),
-        "payload": payload,
-        "error": error,
-        "message": message,
-    }
+    if codec == "ordered":
+        return {**index_reject("raw", why, shape, kept, payload, error, message), "kind": "ordered"}
+    return index_reject(codec, why, shape, kept, payload, error, message)
 
 
 def _frame(why: str, frame: str, error: str, message: str, settings: str = "none+bitmap+raw+none") -> Fields:
@@ -88,18 +69,9 @@ def _other(**changes: int) -> bytes:
     return encode(FRAMES, _BODY, Expected(**(vars(_SENDER) | changes)))
 
 
-def _bits(*fields: tuple[int, int]) -> str:
-    """A bit stream of (value, bits) fields, in hex."""
-    out = BitWriter()
-    for value, count in fields:
-        out.field(value, count)
-    return out.to_bytes().hex()
-
-
 _ONES = 2**200 - 1
 _ESCAPE = rice.stream([*range(23), 119], 160, [3])
 _NEEDLESS = rice.stream([*range(23), 118], 160, [3]).bits[: 1 + 23 * 3]
-
 REJECTS: dict[str, Fields] = {
     # --- 4.1 ---
     "index_raw_short": _index("raw", "A byte is missing.", 1000, 2, "03000000040100", _TRUNCATED, "7 bytes"),
@@ -138,22 +110,22 @@ REJECTS: dict[str, Fields] = {
         "Divisor 1, kept 2 of 3: the gaps 0 and 2 lead to position 3.",
         3,
         2,
-        _bits((0, 1), (0, 1), (0b011, 3)),
+        bits_text((0, 1), (0, 1), (0b011, 3)),
         _CORRUPT,
         "rice",
     ),
     "index_rice_below_the_table": _index(
-        "rice", "From entry 0 to -1.", 2, 1, _bits((1, 1), (1, 1), (0, 1), (0, 1)), _CORRUPT, "rice"
+        "rice", "From entry 0 to -1.", 2, 1, bits_text((1, 1), (1, 1), (0, 1), (0, 1)), _CORRUPT, "rice"
     ),
     "index_rice_above_the_table": _index(
-        "rice", "From entry 0 by 131 to 131.", 2, 1, _bits((1, 1), (0, 1), (_ONES, 130), (0, 1)), _CORRUPT, "rice"
+        "rice", "From entry 0 by 131 to 131.", 2, 1, bits_text((1, 1), (0, 1), (_ONES, 130), (0, 1)), _CORRUPT, "rice"
     ),
     "index_rice_needless_escape": _index(
         "rice",
         "As accepts/index_rice_quotient_23, with an escape for the gap 95, whose quotient is 23.",
         160,
         24,
-        _bits(*((bit, 1) for bit in _NEEDLESS), (2**24 - 1, 24), (95, 8)),
+        bits_text(*((bit, 1) for bit in _NEEDLESS), (2**24 - 1, 24), (95, 8)),
         _CORRUPT,
         "escape",
     ),
@@ -162,13 +134,16 @@ REJECTS: dict[str, Fields] = {
         "As accepts/index_rice_quotient_24, with an escape to 255, beyond numel 160.",
         160,
         24,
-        _bits(*((bit, 1) for bit in _ESCAPE.bits[:-8]), (255, 8)),
+        bits_text(*((bit, 1) for bit in _ESCAPE.bits[:-8]), (255, 8)),
         _CORRUPT,
         "rice",
     ),
     "index_rice_kept_beyond_its_bits": _index(
         "rice", "2**31 kept and one byte: refused before memory is reserved.", 2**33, 2**31, "00", _TRUNCATED, "rice"
     ),
+    **MORE_INDEX_REJECTS,
+    # --- 4.10 ---
+    **MATRIX_REJECTS,
     # --- 5 ---
     "value_raw_short": _value("raw", "A byte is missing.", 2, "0000803f000000", _TRUNCATED, "7 bytes"),
     "value_raw_long": _value("raw", "A byte too many.", 1, "0000803f00", _CORRUPT, "5 bytes"),
@@ -189,6 +164,8 @@ REJECTS: dict[str, Fields] = {
     "value_qsgd_padding": _value(
         "qsgd(bits=2, bucket=4)", "Three fields, and a bit in the padding.", 3, "0000404044", _CORRUPT, "qsgd"
     ),
+    **VALUE_REJECTS,
+    **QUANT_REJECTS,
     # --- 3 ---
     "frame_nothing": _frame("No bytes at all.", "", _TRUNCATED, "index id"),
     "frame_special_unknown": _frame("Only 0 and 1 are special frames.", "0002", _CORRUPT, "special frame of kind 2"),

@@ -96,7 +96,7 @@ class Place:
         return spaced(values.astype(values.dtype.newbyteorder("<")).tobytes(), values.dtype.itemsize)
 
     def support(self, kept: int) -> Support:
-        """Some support; value codecs here look at nothing but its size."""
+        """Some support, for value codecs that look at nothing but its size."""
         view = MatrixView(1, max(kept, 1))
         return Support(np.arange(kept, dtype=view.position_dtype), view)
 
@@ -134,19 +134,25 @@ def _decode_ordered(fields: Fields) -> dict[str, str]:
     return {"positions": " ".join(map(str, support.positions[order]))}
 
 
+def value_support(fields: Fields) -> Support:
+    """Of `positions` where a case has them, or as many as there are values."""
+    place = Place.of(fields)
+    if "positions" in fields:
+        return Support.checked(numbers(fields["positions"]), place.view)
+    return place.support(int(fields["kept"]) if "kept" in fields else len(place.values(fields["input"])))
+
+
 def _encode_value(fields: Fields) -> dict[str, str]:
     place = Place.of(fields)
     codec = stage_of("value", VALUE_CODECS, fields["settings"])
-    values = place.values(fields["input"])
-    return {"payload": codec.encode(values, place.support(len(values)), place.draw).hex()}
+    return {"payload": codec.encode(place.values(fields["input"]), value_support(fields), place.draw).hex()}
 
 
 def _decode_value(fields: Fields) -> dict[str, str]:
     place = Place.of(fields)
     codec = stage_of("value", VALUE_CODECS, fields["settings"])
-    kept = int(fields["kept"]) if "kept" in fields else len(place.values(fields["input"]))
     payload = bytes.fromhex(fields["payload"])
-    return {"decoded": place.text(codec.decode(payload, place.support(kept), place.spec.value_dtype, place.draw))}
+    return {"decoded": place.text(codec.decode(payload, value_support(fields), place.spec.value_dtype, place.draw))}
 
 
 def _pipeline(fields: Fields) -> Pipeline:

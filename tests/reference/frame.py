@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from reference import index_codecs, shared_support, value_codecs
 from reference.bits import ByteReader, CorruptError, varint
@@ -14,7 +15,8 @@ class Codecs:
 
     index_ids: tuple[int, ...]
     value_id: int
-    value_settings: Mapping[str, int]
+    value_settings: Mapping[str, Any]
+    """With the sender's "key", and "rows" and "columns" of the tensor, for a codec that has to know."""
     shared: tuple[int, int] | None = None
     """Key and kept of a support that all ranks know."""
 
@@ -74,7 +76,8 @@ def decode(reader: ByteReader, codecs: Codecs, numel: int, width: int) -> list[i
     else:
         positions = index_codecs.DECODERS[frame.index_id](frame.index_payload, frame.kept, numel)
     decode_values = value_codecs.DECODERS[frame.value_id]
-    values = decode_values(frame.value_payload, len(positions), width, codecs.value_settings)
+    settings = {**codecs.value_settings, "positions": positions}
+    values = decode_values(frame.value_payload, len(positions), width, settings)
     dense = [0] * numel
     for position, value in zip(positions, values, strict=True):
         dense[position] = value
@@ -87,5 +90,6 @@ def encode(positions: list[int], values: list[int], codecs: Codecs, numel: int, 
         return EMPTY.to_bytes()
     index_id = codecs.index_ids[0]
     index_payload = b"" if index_id == shared_support.ID else index_codecs.ENCODERS[index_id](positions, numel)
-    value_payload = value_codecs.ENCODERS[codecs.value_id](values, width, codecs.value_settings, key)
+    settings = {**codecs.value_settings, "positions": positions}
+    value_payload = value_codecs.ENCODERS[codecs.value_id](values, width, settings, key)
     return Parsed(index_id, 0, codecs.value_id, len(positions), index_payload, value_payload).to_bytes()

@@ -1,16 +1,18 @@
 """Positions <-> bytes; FORMAT.md, 4.
 
 An encoder is (positions, numel) -> payload, a decoder (payload, kept, numel) -> positions. Decoders return positions in
-the order they were sent; only id 2 sends another than the sorted one.
+the order they were sent; only id 2 sends another than the sorted one. Id 10 depends on the matrix view: `encode` and
+`decode` take it, and in the tables it has one row.
 """
 
 from collections.abc import Callable
 from math import log2
 
-from reference import rice
+from reference import huffman, matrix, rice, varint_codecs
 from reference.bits import BitReader, BitWriter, ByteReader, CorruptError, TruncatedError
 
-RAW, ORDERED, BITMAP, RICE = 1, 2, 3, 4
+RAW, ORDERED, BITMAP, RICE, RLE, HUFFMAN_BYTES, HUFFMAN_GAPS, DELTA = 1, 2, 3, 4, 5, 6, 7, 8
+MATRIX = 10
 
 
 def position_size(numel: int) -> int:
@@ -68,17 +70,54 @@ ENCODERS: dict[int, Callable[[list[int], int], bytes]] = {
     ORDERED: raw_encode,
     BITMAP: bitmap_encode,
     RICE: rice.encode,
+    RLE: varint_codecs.rle_encode,
+    HUFFMAN_BYTES: huffman.bytes_encode,
+    HUFFMAN_GAPS: huffman.gaps_encode,
+    DELTA: varint_codecs.delta_encode,
+    MATRIX: lambda positions, numel: matrix.encode(positions, 1, numel),
 }
 DECODERS: dict[int, Callable[[bytes, int, int], list[int]]] = {
     RAW: raw_decode,
     ORDERED: ordered_decode,
     BITMAP: bitmap_decode,
     RICE: rice.decode,
+    RLE: varint_codecs.rle_decode,
+    HUFFMAN_BYTES: huffman.bytes_decode,
+    HUFFMAN_GAPS: huffman.gaps_decode,
+    DELTA: varint_codecs.delta_decode,
+    MATRIX: lambda payload, kept, numel: matrix.decode(payload, kept, 1, numel),
 }
+
+
+def encode(wire_id: int, positions: list[int], rows: int, columns: int) -> bytes:
+    if wire_id == MATRIX:
+        return matrix.encode(positions, rows, columns)
+    return ENCODERS[wire_id](positions, rows * columns)
+
+
+def decode(wire_id: int, payload: bytes, kept: int, rows: int, columns: int) -> list[int]:
+    if wire_id == MATRIX:
+        return matrix.decode(payload, kept, rows, columns)
+    return DECODERS[wire_id](payload, kept, rows * columns)
 
 
 def _entropy(density: float) -> float:
     return -density * log2(density) - (1 - density) * log2(1 - density)
+
+
+def _about(bits: float) -> tuple[float, float]:
+    """Of a thousand random gaps or more."""
+    return 0.98 * bits, 1.02 * bits
+
+
+def _rle_bits(density: float) -> float:
+    u = 1 - density
+    return 8 * u * (2 + u**128 + u**16384 + density**128)
+
+
+def _delta_bits(density: float) -> float:
+    u = 1 - density
+    return 8 * (1 + u**128 + u**16384)
 
 
 # Bits per kept element on a random support of numel elements: (lower bound, upper bound).
@@ -87,4 +126,9 @@ BITS_PER_KEPT: dict[int, Callable[[float, int], tuple[float, float]]] = {
     ORDERED: lambda density, numel: (8.0 * position_size(numel),) * 2,
     BITMAP: lambda density, numel: (1 / density,) * 2,
     RICE: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 0.01),
+    RLE: lambda density, numel: _about(_rle_bits(density)),
+    HUFFMAN_BYTES: lambda density, numel: _about(huffman.bits_per_position(numel)),
+    HUFFMAN_GAPS: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 200 / (density * numel)),
+    DELTA: lambda density, numel: _about(_delta_bits(density)),
+    MATRIX: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 0.01 + 8 / (density * numel)),
 }

@@ -1,17 +1,19 @@
 """Values <-> bytes; FORMAT.md, 5. Values are bit patterns of `width` 32 or 64.
 
 An encoder is (values, width, settings, key) -> payload, a decoder (payload, kept, width, settings) -> values;
-`settings` is a dict with every setting of the codec.
+`settings` is a dict with every setting of the codec and, where the codec has to know, the "positions" of the values,
+"rows" and "columns" of the matrix view, and the sender's "key".
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from reference import qsgd
+from reference import centroids, deflate, natural, qsgd, quant, terngrad
 from reference.bits import CorruptError, TruncatedError
 from reference.floats import BFLOAT16, BINARY16, BINARY32, VALUE_TYPES, Format
 
-RAW, FP16, BF16, QSGD = 1, 2, 3, 4
-Settings = Mapping[str, int]
+RAW, FP16, BF16, QSGD, DEFLATE, ONEBIT, TWOBIT, TERNGRAD, NATURAL, QUANT = range(1, 11)
+Settings = Mapping[str, Any]
 
 
 def _split(payload: bytes, kept: int, size: int) -> list[int]:
@@ -68,23 +70,60 @@ def qsgd_decode(payload: bytes, kept: int, width: int, settings: Settings) -> li
     return qsgd.decode(payload, kept, width, settings["bits"], settings["bucket"])
 
 
+def _place(kept: int, settings: Settings) -> quant.Place | None:
+    if settings["rows"] == 1 or settings["columns"] > 8 * kept:
+        return None
+    return quant.Place(settings["positions"], settings["columns"])
+
+
+def quant_encode(values: list[int], width: int, settings: Settings, key: int) -> bytes:
+    place = _place(len(values), settings)
+    return quant.encode(values, width, settings["error"], settings["unbiased"], key, place)
+
+
+def quant_decode(payload: bytes, kept: int, width: int, settings: Settings) -> list[int]:
+    return quant.decode(payload, kept, width, settings["unbiased"], settings["key"], _place(kept, settings))
+
+
 ENCODERS: dict[int, Callable[[list[int], int, Settings, int], bytes]] = {
     RAW: raw_encode,
     FP16: fp16_encode,
     BF16: bf16_encode,
     QSGD: qsgd_encode,
+    DEFLATE: lambda values, width, settings, key: deflate.encode(values, width, settings["shuffle"]),
+    ONEBIT: lambda values, width, settings, key: centroids.encode(values, width, settings, 1),
+    TWOBIT: lambda values, width, settings, key: centroids.encode(values, width, settings, 2),
+    TERNGRAD: lambda values, width, settings, key: terngrad.encode(values, width, key),
+    NATURAL: lambda values, width, settings, key: natural.encode(values, width, key),
+    QUANT: quant_encode,
 }
 DECODERS: dict[int, Callable[[bytes, int, int, Settings], list[int]]] = {
     RAW: raw_decode,
     FP16: fp16_decode,
     BF16: bf16_decode,
     QSGD: qsgd_decode,
+    DEFLATE: lambda payload, kept, width, settings: deflate.decode(payload, kept, width, settings["shuffle"]),
+    ONEBIT: lambda payload, kept, width, settings: centroids.decode(payload, kept, width, settings, 1),
+    TWOBIT: lambda payload, kept, width, settings: centroids.decode(payload, kept, width, settings, 2),
+    TERNGRAD: lambda payload, kept, width, settings: terngrad.decode(payload, kept, width),
+    NATURAL: lambda payload, kept, width, settings: natural.decode(payload, kept, width),
+    QUANT: quant_decode,
 }
 
-# Bytes of a payload: (kept, width, settings) -> size.
+# Bytes of a payload, where values do not matter: (kept, width, settings) -> size.
 SIZES: dict[int, Callable[[int, int, Settings], int]] = {
     RAW: lambda kept, width, settings: kept * width // 8,
     FP16: lambda kept, width, settings: 2 * kept,
     BF16: lambda kept, width, settings: 2 * kept,
     QSGD: lambda kept, width, settings: 4 * -(-kept // settings["bucket"]) + -(-kept * settings["bits"] // 8),
+    ONEBIT: lambda kept, width, settings: centroids.size(kept, width, settings, 1),
+    TWOBIT: lambda kept, width, settings: centroids.size(kept, width, settings, 2),
+    TERNGRAD: lambda kept, width, settings: width // 8 + -(-kept // 5),
+}
+
+# Where the size depends on the values, the most it can be.
+LIMITS: dict[int, Callable[[int, int, Settings], int]] = {
+    DEFLATE: lambda kept, width, settings: deflate.limit(kept * width // 8),
+    NATURAL: lambda kept, width, settings: 3 + -(-kept * {32: 9, 64: 12}[width] // 8),
+    QUANT: lambda kept, width, settings: 7 + 2 * width // 8 + 8 * kept,
 }

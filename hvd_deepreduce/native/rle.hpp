@@ -1,0 +1,24 @@
+// Index codec `rle`: FORMAT.md, 4.5.
+#pragma once
+
+#include "span.hpp"
+#include "status.hpp"
+
+namespace deepreduce {
+
+/// Bytes that hold the payload of any support of this size.
+std::uint64_t rle_capacity(std::uint64_t kept, std::uint64_t numel);
+
+/// Checks the positions, writes what fits into `out`, and sets `size` to the length of the whole payload.
+template <typename P>
+Status rle_encode(Span<const P> positions, std::uint64_t numel, Span<std::uint8_t> out, std::uint64_t& size);
+
+/// Fails unless a payload holds so many positions below numel: asked before memory is reserved for them, of which a few
+/// bytes can tell any number.
+Status rle_check(Bytes payload, std::uint64_t kept, std::uint64_t numel);
+
+/// Fills `positions`, whose size is the number kept.
+template <typename P>
+Status rle_decode(Bytes payload, std::uint64_t numel, Span<P> positions);
+
+}  // namespace deepreduce
