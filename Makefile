@@ -21,7 +21,7 @@ demo: env ## Train Fashion-MNIST on two ranks: dense, fp16, density 1 % and 0.1 
 test: env ## Run the tests.
 	@$(BIN)/python -m pytest
 
-test-long: env ## Run what takes too long for every submission: 4 ranks, every triple, 5,000 steps (about half an hour).
+test-long: env ## Run what takes too long for every submission: 4 ranks, every triple, 5,000 steps (about 40 minutes).
 	@$(BIN)/python -m pytest -m long
 
 native-test: env ## Run the kernels under ASan and UBSan on the kept fuzz inputs.
