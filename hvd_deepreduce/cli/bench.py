@@ -45,9 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Prints a table or JSON, and draws a picture if asked."""
+    if options.density and options.sparsifier:
+        raise InvalidSettingError("--density is that of topk: give it or --sparsifier, not both")
+    if options.compensated is not None and options.gradients:
+        raise InvalidSettingError("--compensated captures gradients, so it goes without files")
     densities = options.density or [_DEFAULT_DENSITY]
     for density in densities:
-        require_fraction("bench", "--density", density)
+        require_fraction("topk", "density", density)
     sparsifiers = options.sparsifier or [f"topk(density={density!r})" for density in densities]
     pairs = _pairs(options.index, options.value)
     combinations = [_settings(sparsifier, *pair) for sparsifier in sparsifiers for pair in pairs]
@@ -96,7 +100,7 @@ def _load(paths: Sequence[Path]) -> dict[str, Any]:
 def _capture(options: argparse.Namespace, density: float, console: Console) -> dict[str, Any]:
     steps = _PLAIN_STEP
     if options.compensated is not None:
-        require_integer("bench", "--compensated", options.compensated, minimum=1, maximum=10**6)
+        require_integer("capture", "compensated", options.compensated, minimum=1, maximum=10**6)
         steps = options.compensated
     try:
         # The core knows no framework; this one use of it is the caller's wish.

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from hvd_deepreduce.checks import require_integer
 from hvd_deepreduce.errors import CorruptPayloadError
 from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS
 from hvd_deepreduce.sparse import MAX_NUMEL
@@ -30,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Prints a table."""
+    if options.numel is not None:
+        require_integer("inspect", "numel", options.numel, minimum=1, maximum=MAX_NUMEL)
     data = _bytes_of(options.frame)
     table = Table(title=f"{options.frame}: {len(data)} bytes")
     for column in ("offset", "bytes", "field", "value"):

@@ -69,15 +69,16 @@ py::array select_topk(const py::object& values, const py::object& kept) {
         const std::uint64_t count = to_integer(kept, "kept", 0, source.size);
         return with_position_dtype(source.size, [&](auto position) -> py::array {
             using P = decltype(position);
-            py::array_t<P> positions(static_cast<py::ssize_t>(count));
+            std::vector<P> positions(count);
             const std::size_t room = topk_scratch(source.size, count);
             const auto places = scratch<P>(room);
             const auto sizes = scratch<Bits<V>>(room);
-            run([&, out = fill(positions)] {
-                deepreduce::select_topk(Compensated<V>(source), out, Span<P>{places.get(), room},
-                                        Span<Bits<V>>{sizes.get(), room});
+            std::size_t found = 0;
+            run([&] {
+                deepreduce::select_topk(Compensated<V>(source), Span<P>{positions.data(), positions.size()},
+                                        Span<P>{places.get(), room}, Span<Bits<V>>{sizes.get(), room}, found);
             });
-            return positions;
+            return py::array_t<P>(static_cast<py::ssize_t>(found), positions.data());
         });
     });
 }

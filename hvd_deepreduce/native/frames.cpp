@@ -61,9 +61,11 @@ bool choose(const Stages& stages, const Choice<V>& choice, const Compensated<V>&
     if (stages.selection == Selection::topk) {
         const std::size_t candidates = topk_scratch(dense.size(), choice.kept);
         const auto positions = room(scratch.positions, choice.kept);
-        support = positions;
-        return select_topk(dense, positions, room(scratch.candidates, candidates),
-                           room(workspace.magnitudes, candidates));
+        std::size_t found = 0;
+        const bool finite = select_topk(dense, positions, room(scratch.candidates, candidates),
+                                        room(workspace.magnitudes, candidates), found);
+        support = positions.part(0, found);
+        return finite;
     }
     std::size_t count = 0;
     const double threshold = threshold_of(stages, choice, dense, workspace);

@@ -61,9 +61,9 @@ streams::Range<V> guess(const Compensated<V>& dense, const Plan& plan, Span<Bits
     return range;
 }
 
-/// Writes the positions that a cut keeps of `size` candidates, in order.
+/// Writes the positions that a cut keeps of `size` candidates, in order, and returns how many there are.
 template <typename P, typename B, typename MagnitudeAt, typename PositionAt>
-void apply(const Cut<B>& cut, Span<P> kept, std::size_t size, MagnitudeAt magnitude_at, PositionAt position_at) {
+std::size_t apply(const Cut<B>& cut, Span<P> kept, std::size_t size, MagnitudeAt magnitude_at, PositionAt position_at) {
     const B limit = cut.limit;
     std::uint64_t ties = cut.ties;
     std::size_t count = 0;
@@ -78,6 +78,7 @@ void apply(const Cut<B>& cut, Span<P> kept, std::size_t size, MagnitudeAt magnit
             count += bits > limit;
         }
     }
+    return count;
 }
 
 template <typename V>
@@ -116,11 +117,12 @@ V sampled_threshold(Span<Bits<V>> sample, std::uint64_t above) {
 std::size_t topk_scratch(std::size_t numel, std::size_t kept) { return plan(numel, kept).room; }
 
 template <typename V, typename P>
-bool select_topk(const Compensated<V>& dense, Span<P> kept, Span<P> scratch_positions,
-                 Span<Bits<V>> scratch_magnitudes) {
+bool select_topk(const Compensated<V>& dense, Span<P> kept, Span<P> scratch_positions, Span<Bits<V>> scratch_magnitudes,
+                 std::size_t& count) {
+    count = 0;
     const Span<const V> values = dense.values();
     const auto cut_all = [&](Cut<Bits<V>> cut) {
-        apply(
+        count = apply(
             cut, kept, values.size, [=](std::size_t i) { return magnitude(values[i]); },
             [](std::size_t i) { return i; });
     };
@@ -146,7 +148,7 @@ bool select_topk(const Compensated<V>& dense, Span<P> kept, Span<P> scratch_posi
         if (bounded) {
             cut_all(cut);
         } else {
-            apply(
+            count = apply(
                 cut, kept, found.count, [=](std::size_t i) { return magnitudes[i]; },
                 [=](std::size_t i) { return scratch_positions[i]; });
         }
@@ -187,10 +189,14 @@ template void take_sample(const Compensated<float>&, Span<Bits<float>>);
 template void take_sample(const Compensated<double>&, Span<Bits<double>>);
 template float sampled_threshold(Span<Bits<float>>, std::uint64_t);
 template double sampled_threshold(Span<Bits<double>>, std::uint64_t);
-template bool select_topk(const Compensated<float>&, Span<std::uint32_t>, Span<std::uint32_t>, Span<Bits<float>>);
-template bool select_topk(const Compensated<float>&, Span<std::uint64_t>, Span<std::uint64_t>, Span<Bits<float>>);
-template bool select_topk(const Compensated<double>&, Span<std::uint32_t>, Span<std::uint32_t>, Span<Bits<double>>);
-template bool select_topk(const Compensated<double>&, Span<std::uint64_t>, Span<std::uint64_t>, Span<Bits<double>>);
+template bool select_topk(const Compensated<float>&, Span<std::uint32_t>, Span<std::uint32_t>, Span<Bits<float>>,
+                          std::size_t&);
+template bool select_topk(const Compensated<float>&, Span<std::uint64_t>, Span<std::uint64_t>, Span<Bits<float>>,
+                          std::size_t&);
+template bool select_topk(const Compensated<double>&, Span<std::uint32_t>, Span<std::uint32_t>, Span<Bits<double>>,
+                          std::size_t&);
+template bool select_topk(const Compensated<double>&, Span<std::uint64_t>, Span<std::uint64_t>, Span<Bits<double>>,
+                          std::size_t&);
 template bool select_above(const Compensated<float>&, double, std::vector<std::uint32_t>&, std::size_t&);
 template bool select_above(const Compensated<float>&, double, std::vector<std::uint64_t>&, std::size_t&);
 template bool select_above(const Compensated<double>&, double, std::vector<std::uint32_t>&, std::size_t&);

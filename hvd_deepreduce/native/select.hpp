@@ -14,10 +14,11 @@ namespace deepreduce {
 std::size_t topk_scratch(std::size_t numel, std::size_t kept);
 
 /// Fills `kept` with the sorted positions of so many of the largest magnitudes, ties by lower position. Both scratch
-/// spans have topk_scratch elements. Makes the one pass over `dense`; false for a residual that was not finite.
+/// spans have topk_scratch elements. Makes the one pass over `dense`; false for a residual that was not finite. `count`
+/// is how many were found: fewer than asked for only where another thread changes the values meanwhile.
 template <typename V, typename P>
-bool select_topk(const Compensated<V>& dense, Span<P> kept, Span<P> scratch_positions,
-                 Span<Bits<V>> scratch_magnitudes);
+bool select_topk(const Compensated<V>& dense, Span<P> kept, Span<P> scratch_positions, Span<Bits<V>> scratch_magnitudes,
+                 std::size_t& count);
 
 /// Makes the first `count` of `found` the sorted positions of the magnitudes above a threshold, which is rounded to V;
 /// NaN is not above anything. The one kernel that allocates: nobody knows how many there are before they are found.

@@ -29,7 +29,8 @@ class Dropping(Sparsifier):
     A threshold is the magnitude that 1 - rate of a sample exceed. With `scope="tensor"` it is of the tensor at hand,
     and the sample holds the share `sample` of it, or as many elements as are expected to hold ten above the threshold.
     With "global" there is one for the whole model, from samples that all tensors took in the step before (the first
-    step has none, and does as "tensor"): for models whose layers are of one scale.
+    step has none, and does as "tensor"): for models whose layers are of one scale. Tensors without a gradient count
+    too.
 
     >>> Dropping(rate=0.99).sampled(1_000_000), Dropping(rate=0.99).sampled(20_000_000)
     ((1000, 10), (20000, 200))
@@ -64,18 +65,20 @@ class Dropping(Sparsifier):
         return {"sample": min(numel, max(round(self.sample * numel), _LEAST_SHARED)), "threshold": 1}
 
     def begin_step(self, tensors: Sequence[tuple[int, Mapping[str, Values]]]) -> None:
-        """Sets every tensor's threshold to that of the whole model; 0 stands for none yet."""
+        """Sets every tensor's threshold to that of the whole model: 0 stands for none yet, -1 for a threshold of 0."""
         if self.scope == "tensor":
             return
         sample = np.concatenate([slots["sample"].astype(np.float64) for _, slots in tensors])
         weights = np.concatenate([np.full(size := len(slots["sample"]), numel / size) for numel, slots in tensors])
         threshold = _weighted_threshold(sample, weights, 1 - self.rate)
         for _, slots in tensors:
-            slots["threshold"][0] = threshold
+            slots["threshold"][0] = threshold or (-1.0 if sample.any() else 0.0)
 
     def threshold(self, slots: Mapping[str, Values]) -> float | None:
         """That of the whole model, where there is one."""
-        return float(slots["threshold"][0]) or None if self.scope == "global" else None
+        if self.scope == "tensor" or slots["threshold"][0] == 0:
+            return None
+        return max(0.0, float(slots["threshold"][0]))
 
     def sparsify(self, compensated: Values, view: MatrixView, draw: Draw, slots: Mapping[str, Values]) -> Support:
         numel = view.numel

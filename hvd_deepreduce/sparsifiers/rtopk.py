@@ -38,4 +38,4 @@ class RTopK(Sparsifier):
     def sparsify(self, compensated: Values, view: MatrixView, draw: Draw, slots: Mapping[str, Values]) -> Support:
         kept, pool = (min(view.numel, max(1, round(share * view.numel))) for share in (self.density, self.pool))
         largest = _native.select_topk(compensated, pool)
-        return Support(largest[_native.random_support(draw.key(), pool, kept)], view)
+        return Support(largest[_native.random_support(draw.key(), len(largest), min(kept, len(largest)))], view)

@@ -253,6 +253,20 @@ def test_a_global_threshold_is_that_of_all_elements_of_the_step_before():
         assert share == pytest.approx(np.mean(np.abs(layer) > exact), rel=0.1, abs=0.001)
 
 
+def test_a_global_threshold_of_zero_keeps_all_that_is_not():
+    """Most of the model has no gradient, and what has one is less than what may be kept."""
+    sparsifier = SPARSIFIERS["dropping"](rate=0.9, scope="global")
+    layers = [np.zeros(100_000), np.random.default_rng(1).standard_normal(5_000)]
+    slots = [new_slots(sparsifier, layer) for layer in layers]
+    for _ in range(2):
+        sparsifier.begin_step([(len(layer), one) for layer, one in zip(layers, slots, strict=True)])
+        kept = [
+            sparsifier.sparsify(layer, MatrixView(1, len(layer)), DRAW, one).kept
+            for layer, one in zip(layers, slots, strict=True)
+        ]
+    assert kept == [0, 5_000]
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

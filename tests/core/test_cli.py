@@ -163,3 +163,17 @@ def test_inspect_explains_a_frame(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert part in printed
     assert main(["inspect", str(path), "--numel", "1"]) == 1
     assert "kept is 2; allowed is 1 to numel 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--density=0.5", "--sparsifier=topk"], "--density is that of topk"),
+        (["--compensated=3"], "it goes without files"),
+        (["--density=0"], "topk: density=0.0; allowed is above 0, up to 1"),
+        (["--index=gzip"], "index: 'gzip' is unknown"),
+    ],
+)
+def test_bench_refuses(arguments: list[str], message: str, gradient: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", str(gradient), *arguments]) == 1
+    assert message in capsys.readouterr().err

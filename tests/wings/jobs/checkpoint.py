@@ -25,7 +25,7 @@ HALF = 25
 
 def make(settings: str) -> tuple[nn.Module, DeepReduce, torch.optim.Optimizer]:
     model = make_model()
-    compression = DeepReduce.from_string(model.named_parameters(), TEXTS[settings], min_numel=30, seed=4)
+    compression = DeepReduce.from_string(model.named_parameters(), TEXTS[settings], min_numel=30, seed=4, overlap=True)
     sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     return model, compression, hvd.DistributedOptimizer(sgd, model.named_parameters(), compression=compression)
 

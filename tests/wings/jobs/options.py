@@ -43,7 +43,9 @@ def train(
     **options: Any,
 ) -> tuple[nn.Module, DeepReduce]:
     model = make()
-    compression = DeepReduce.from_string(model.named_parameters(), text, name=case, min_numel=30, **options)
+    compression = DeepReduce.from_string(
+        model.named_parameters(), text, name=case, **{"min_numel": 30, "overlap": True, **options}
+    )
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.1),
         model.named_parameters(),
@@ -195,11 +197,12 @@ def check_dtypes() -> None:
     for dtype in (torch.float64, torch.bfloat16, torch.float16):
 
         def make(dtype: torch.dtype = dtype) -> nn.Module:
-            return nn.ParameterList([make_model(3)[0].weight.detach().to(dtype)])
+            layer = make_model(3)[0]
+            return nn.ParameterList([layer.weight.detach().to(dtype), layer.bias.detach().to(dtype)])
 
         def loss(model: nn.Module, rank: int, step: int) -> torch.Tensor:
             target = torch.randn(24, 20, generator=torch.Generator().manual_seed(100 * step + rank))
-            return (model[0] - target.to(model[0].dtype)).pow(2).sum()
+            return (model[0] - target.to(model[0].dtype)).pow(2).sum() + (model[1] * rank).sum()
 
         model, _ = train(f"{dtype}", make, loss)
         assert_same(f"{dtype}", model, train_alone(make, loss, everyone()))
@@ -267,6 +270,19 @@ def check_empty_selection() -> None:
     for (name, mine), before in zip(model.named_parameters(), start.parameters(), strict=True):
         assert name.endswith("bias") or torch.equal(mine, before)
     assert_equal_on_all_ranks([p.detach() for p in model.parameters()], "empty")
+
+
+def check_overlap() -> None:
+    """The bytes are the same on either thread; by default the number of cores decides."""
+    spare = len(os.sched_getaffinity(0)) > hvd.local_size()
+    models = []
+    for overlap in (True, False, None):
+        model, compression = train(f"overlap.{overlap}", make_model, batch_loss, overlap=overlap, threads=2)
+        by_default = spare or bool(compression._session.tensors.devices)
+        assert compression._session._outbox.overlaps == (by_default if overlap is None else overlap)
+        models.append(list(model.parameters()))
+    for others in models[1:]:
+        assert all(torch.equal(*pair) for pair in zip(models[0], others, strict=True))
 
 
 def check_random_state() -> None:
@@ -368,6 +384,7 @@ def main() -> None:
     check_not_finite()
     check_empty_selection()
     check_random_state()
+    check_overlap()
     check_same_name_twice()
     check_tied_and_frozen_parameters()
     check_strides()

@@ -33,7 +33,7 @@ def select(compensated: np.ndarray, sparsifier: object, threshold: float) -> np.
                 above = max(1, round((1 - rate) * count))
                 largest = np.sort(sampled(magnitude, count))[::-1]
                 threshold = largest[above] if above < count else 0
-            return np.flatnonzero(magnitude > threshold)
+            return np.flatnonzero(magnitude > max(threshold, 0))
         case KeepNonzero():
             return np.flatnonzero(compensated)
         case TopK(density=density):
@@ -152,5 +152,7 @@ class Oracle:
                 self.samples.setdefault(self.step, {})[f"{name} {rank}"] = sample
                 before = self.samples.get(self.step - 1, {})
                 of_rank = [one for key, one in before.items() if key.endswith(f" {rank}")]
-                return weighted_threshold(of_rank, 1 - rate) if of_rank else 0.0
+                if not any(one.any() for one, _ in of_rank):
+                    return 0.0
+                return weighted_threshold(of_rank, 1 - rate) or -1.0
         return 0.0

@@ -44,7 +44,13 @@ def main() -> None:
     hvd.init()
     model = make_model()
     compression = DeepReduce(
-        model.named_parameters(), "dropping(rate=0.9)", min_numel=1, bucket_bytes=1500, threads=2, timeout=60
+        model.named_parameters(),
+        "dropping(rate=0.9)",
+        min_numel=1,
+        bucket_bytes=1500,
+        threads=2,
+        overlap=True,
+        timeout=60,
     )
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.01), model.named_parameters(), compression=compression

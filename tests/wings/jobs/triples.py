@@ -61,7 +61,7 @@ WHICH = {
 def train(text: str, steps: int, name: str, threads: int) -> torch.nn.Module:
     model = make_model()
     compression = DeepReduce.from_string(
-        model.named_parameters(), text, name=name, seed=3, min_numel=1, threads=threads
+        model.named_parameters(), text, name=name, seed=3, min_numel=1, threads=threads, overlap=True
     )
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5), model.named_parameters(), compression=compression

@@ -51,7 +51,8 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         process_set: the optimizer's, if it has one.
         timeout: seconds to wait for the other ranks before an error.
         threads: how many threads code the tensors of a bucket; the bytes are the same for any number.
-        overlap: whether gradients are coded on a thread of their own while the backward pass goes on.
+        overlap: whether gradients are coded on a thread of their own while the backward pass goes on; by default where
+            the machine has more cores than ranks, or gradients are on a GPU.
         loss_scale: what the loss is multiplied by at the moment, `GradScaler.get_scale` for instance: residuals are
             then kept unscaled. See also `rollback`.
         timeline: where to record when gradients were coded, waited for and decoded.
@@ -78,7 +79,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         process_set: Any = None,
         timeout: float = DEFAULT_TIMEOUT_S,
         threads: int = 1,
-        overlap: bool = True,
+        overlap: bool | None = None,
         loss_scale: Callable[[], float] | None = None,
         timeline: Timeline | None = None,
     ):
@@ -86,7 +87,8 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         require_integer("DeepReduce", "bucket_bytes", bucket_bytes, minimum=1, maximum=2**63 - 1)
         require_integer("DeepReduce", "threads", threads, minimum=1, maximum=256)
         require_number("DeepReduce", "timeout", timeout, minimum=0.001)
-        require_flag("DeepReduce", "overlap", overlap)
+        if overlap is not None:
+            require_flag("DeepReduce", "overlap", overlap)
         if timeline is not None and not isinstance(timeline, Timeline):
             raise InvalidSettingError(f"DeepReduce: timeline={timeline!r}; needed is a hvd_deepreduce.Timeline")
         if not isinstance(name, str) or not name:
@@ -160,7 +162,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         stages = (settings.sparsifier, settings.index, settings.value, settings.memory)
         return cls(named_parameters, *stages, seed=seed, **options)
 
-    def compress(self, tensor: torch.Tensor) -> tuple[torch.Tensor, _Context | None]:
+    def compress(self, tensor: torch.Tensor) -> tuple[torch.Tensor, _Context | torch.Tensor | None]:
         """Encodes a gradient and hands Horovod a probe to reduce in its place.
 
         Waits for no other rank, but at the very first call, which compares settings.
@@ -172,7 +174,8 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         with self._lock:
             session.begin()
             if tensor.numel() < self._min_numel or arrays.dtype_name(tensor) is None:
-                return tensor, None
+                # Horovod cannot reduce bfloat16 tensors of PyTorch.
+                return (tensor.float(), tensor) if tensor.dtype is torch.bfloat16 else (tensor, None)
             if arrays.overlaps_itself(tensor):
                 tensor = tensor.clone()
             state = None
@@ -183,10 +186,12 @@ class DeepReduce(Compressor):  # type: ignore[misc]
                 session.fail(state.spec.name if state else None, error)
             return session.probe_tensor(), _Context(state, tensor)
 
-    def decompress(self, tensor: torch.Tensor, ctx: _Context | None) -> torch.Tensor:
+    def decompress(self, tensor: torch.Tensor, ctx: _Context | torch.Tensor | None) -> torch.Tensor:
         """Decodes the gradients of all ranks into the gradient's own storage and returns it."""
         if ctx is None:
             return tensor
+        if isinstance(ctx, torch.Tensor):
+            return ctx.copy_(tensor)
         with self._lock:
             self._session.fetch(ctx.state, tensor.tolist())
         return ctx.gradient

@@ -26,18 +26,27 @@ class Sent(NamedTuple):
 class Outbox:
     """Holds what is on its way to the other ranks, and why this rank can't go on, if so.
 
-    All is done in the order asked for, on one thread beside the caller's if `overlap`.
+    All is done in the order asked for: on the caller's thread, or on one beside it after `overlap`.
     """
 
-    def __init__(self, name: str, process_set: Any, *, overlap: bool, timeout_s: float, timeline: Timeline | None):
+    def __init__(self, name: str, process_set: Any, *, timeout_s: float, timeline: Timeline | None):
         self.failure: DeepReduceError | None = None
         self._name = name
         self._process_set = process_set
         self._timeout_s = timeout_s
         self._timeline = timeline
-        self._coder: Executor = ThreadPoolExecutor(1, f"{name} coding") if overlap else _Caller()
+        self._coder: Executor = _Caller()
         self._last: Future[Any] | None = None
         self._sending: dict[int, Future[Sent]] = {}
+
+    def overlap(self) -> None:
+        """From now on codes on a thread of its own."""
+        self._coder = ThreadPoolExecutor(1, f"{self._name} coding")
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether it does."""
+        return not isinstance(self._coder, _Caller)
 
     def code(self, bucket: Bucket) -> None:
         """Codes what was put into a bucket so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import weakref
 from functools import partial
@@ -48,7 +49,7 @@ class Session:
         process_set: Any,
         timeout_s: float,
         threads: int,
-        overlap: bool,
+        overlap: bool | None,
         timeline: Timeline | None,
     ):
         self.name = name
@@ -56,7 +57,8 @@ class Session:
         self.statistics = Statistics(str(settings), self.tensors.specs, self.tensors.pass_through)
         self._settings = settings
         self._batch = make_batch(settings, threads)
-        self._outbox = Outbox(name, process_set, overlap=overlap, timeout_s=timeout_s, timeline=timeline)
+        self._outbox = Outbox(name, process_set, timeout_s=timeout_s, timeline=timeline)
+        self._overlap = overlap
         self._timeline = timeline
         self._process_set = process_set
         self._timeout_s = timeout_s
@@ -94,6 +96,10 @@ class Session:
         _require_horovod()
         self._probe = Probe(self._process_set.rank(), self._process_set.size())
         self.tensors.allocate(self.statistics.tensors)
+        # Where ranks fill all cores, the thread would take more from the backward pass than it hides.
+        spare = len(os.sched_getaffinity(0)) > hvd.local_size()
+        if self._overlap if self._overlap is not None else spare or bool(self.tensors.devices):
+            self._outbox.overlap()
         for number, members in enumerate(self.tensors.plan):
             specs = [self.tensors.specs[index] for index in members]
             self._buckets.append(Bucket(number, specs, self._settings, self._batch, self._probe.rank, self._probe.size))
