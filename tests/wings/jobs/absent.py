@@ -59,7 +59,7 @@ def main() -> None:
     torch.set_num_threads(1)
     hvd.init()
     model = make_model()
-    compression = DeepReduce(model.named_parameters(), min_numel=30, timeout=options.timeout)
+    compression = DeepReduce(model.named_parameters(), min_numel=30, timeout=options.timeout, overlap=True)
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters(), compression=compression
     )

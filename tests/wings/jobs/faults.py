@@ -25,7 +25,7 @@ def train(fault: str) -> None:
     model = make_model()
     named = [(f"{fault}.{name}", parameter) for name, parameter in model.named_parameters()]
     compressed = [(name, p) for name, p in named if not (fault == "unknown" and name.endswith("2.weight"))]
-    options: dict[str, object] = {"min_numel": 30, "timeout": 30, "name": fault}
+    options: dict[str, object] = {"min_numel": 30, "timeout": 30, "name": fault, "overlap": True}
     if faulty and fault == "settings":
         options["sparsifier"] = "topk(density=0.02)"
     if faulty and fault == "min_numel":

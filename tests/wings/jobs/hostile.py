@@ -52,7 +52,7 @@ def train(fault: str) -> None:
     model = make_model()
     named = [(f"{fault}.{name}", parameter) for name, parameter in model.named_parameters()]
     # Several buckets: that of the first layer's weight is fetched last, when others were decoded.
-    compression = DeepReduce(named, name=fault, min_numel=30, bucket_bytes=1000, timeout=30)
+    compression = DeepReduce(named, name=fault, min_numel=30, bucket_bytes=1000, timeout=30, overlap=True)
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), named, compression=compression)
     [number] = [number for number, members in enumerate(compression._session.tensors.plan) if 0 in members]
     target = f"{fault}.bucket.{number}"
