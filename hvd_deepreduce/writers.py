@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +13,7 @@ from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.records import Stats, continues, make_header, make_record, to_line
 
 
-class StatisticsWriter:
+class StatisticsWriter(ABC):
     """Writes what `stats()` of a compressor has counted since the last write; a context manager.
 
     Statistics of another compressor than the last ones begin anew instead of being subtracted from them.
@@ -30,15 +31,15 @@ class StatisticsWriter:
         self._put_record(make_record(stats, last, numbers))
         self._last = stats
 
+    @abstractmethod
     def close(self) -> None:
         """Ends writing; what was written is safe without it, too."""
-        raise NotImplementedError
 
-    def _put_header(self, header: Mapping[str, Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _put_header(self, header: Mapping[str, Any]) -> None: ...
 
-    def _put_record(self, record: Mapping[str, Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _put_record(self, record: Mapping[str, Any]) -> None: ...
 
     def __enter__(self) -> Self:
         return self
