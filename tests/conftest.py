@@ -13,3 +13,11 @@ _common = {"deadline": None, "database": None, "report_multiple_bugs": False, "p
 settings.register_profile("ci", derandomize=True, suppress_health_check=[HealthCheck.too_slow], **_common)
 settings.register_profile("search", max_examples=2000, suppress_health_check=[HealthCheck.too_slow], **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Real jobs run one after another, beside the other tests: each fills the cores, and some measure time."""
+    for item in items:
+        if item.get_closest_marker("job"):
+            item.add_marker(pytest.mark.xdist_group("jobs"))

@@ -6,8 +6,8 @@ One process, no Horovod: what is decoded of a step's own gradient is what the pa
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -19,15 +19,13 @@ from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import TensorSpec
+from hvd_deepreduce.torch.demo.image_data import load
 
 ROOT = Path(__file__).parents[2]
 Losses = Iterator[Callable[[], Tensor]]
 
 
 def images(batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-    sys.path.insert(0, str(ROOT / "torch" / "examples"))
-    from image_data import load
-
     data = load()
     while True:
         for chosen in torch.randperm(len(data.train_images)).split(batch):
@@ -39,10 +37,10 @@ def classifier_losses(model: nn.Module, batch: int) -> Losses:
         yield lambda x=inputs, y=labels: functional.cross_entropy(model(x), y)
 
 
-def mlp() -> tuple[nn.Module, Losses]:
+def mlp(batch: int) -> tuple[nn.Module, Losses]:
     layers = [nn.Flatten(), nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 2048), nn.ReLU(), nn.Linear(2048, 10)]
     model = nn.Sequential(*layers)
-    return model, classifier_losses(model, 64)
+    return model, classifier_losses(model, batch)
 
 
 class Block(nn.Module):
@@ -59,7 +57,7 @@ class Block(nn.Module):
         return torch.relu(y + shortcut)
 
 
-def resnet20() -> tuple[nn.Module, Losses]:
+def resnet20(batch: int) -> tuple[nn.Module, Losses]:
     blocks: list[nn.Module] = [nn.Conv2d(1, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
     inputs = 16
     for width in (16, 32, 64):
@@ -67,7 +65,7 @@ def resnet20() -> tuple[nn.Module, Losses]:
             blocks.append(Block(inputs, width, 2 if width > inputs and number == 0 else 1))
             inputs = width
     model = nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
-    return model, classifier_losses(model, 64)
+    return model, classifier_losses(model, batch)
 
 
 class CharacterModel(nn.Module):
@@ -82,14 +80,14 @@ class CharacterModel(nn.Module):
         return result
 
 
-def lstm() -> tuple[nn.Module, Losses]:
+def lstm(batch: int) -> tuple[nn.Module, Losses]:
     model = CharacterModel()
     sources = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("hvd_deepreduce/**/*.py"), *ROOT.glob("*.md")])
     text = torch.tensor(list(b"".join(path.read_bytes() for path in sources))).clamp(max=127)
 
     def losses() -> Losses:
         while True:
-            starts = torch.randint(len(text) - 33, (32,))
+            starts = torch.randint(len(text) - 33, (batch,))
             lines = torch.stack([text[start : start + 33] for start in starts])
             yield lambda x=lines: functional.cross_entropy(model(x[:, :-1]).flatten(0, 1), x[:, 1:].flatten())
 
@@ -109,7 +107,7 @@ class CollaborativeFilter(nn.Module):
         return scores
 
 
-def ncf() -> tuple[nn.Module, Losses]:
+def ncf(batch: int) -> tuple[nn.Module, Losses]:
     users, items = 16384, 8192
     model = CollaborativeFilter(users, items)
     rng = np.random.default_rng(1)
@@ -118,23 +116,25 @@ def ncf() -> tuple[nn.Module, Losses]:
 
     def losses() -> Losses:
         while True:
-            user = user_place[rng.zipf(1.2, 1024) % users]
+            user = user_place[rng.zipf(1.2, batch) % users]
             item = np.where(
-                rng.random(1024) < 0.5, item_place[rng.zipf(1.2, 1024) % items], rng.integers(items, size=1024)
+                rng.random(batch) < 0.5, item_place[rng.zipf(1.2, batch) % items], rng.integers(items, size=batch)
             )
-            liked = (taste[user] == kind[item]) ^ (rng.random(1024) < 0.1)
+            liked = (taste[user] == kind[item]) ^ (rng.random(batch) < 0.1)
             u, i, y = (torch.from_numpy(a) for a in (user, item, liked.astype(np.float32)))
             yield lambda u=u, i=i, y=y: functional.binary_cross_entropy_with_logits(model(u, i), y)
 
     return model, losses()
 
 
-MODELS = {"mlp": mlp, "resnet20": resnet20, "lstm": lstm, "ncf": ncf}
+MODELS = {"mlp": (mlp, 64), "resnet20": (resnet20, 64), "lstm": (lstm, 32), "ncf": (ncf, 1024)}
+"""By name, with the usual batch."""
 
 
-def capture(name: str, rate: float, density: float, steps: list[int], folder: Path) -> None:
+def capture(name: str, batch: int | None, rate: float, density: float, steps: list[int], folder: Path) -> None:
     torch.manual_seed(0)
-    model, losses = MODELS[name]()
+    make, usual_batch = MODELS[name]
+    model, losses = make(batch or usual_batch)
     pipeline = Pipeline(Settings.of(f"topk(density={density})", "raw", "raw", "residual"))
     layers = list(model.named_parameters())
     specs = [TensorSpec(layer, tuple(parameter.shape)) for layer, parameter in layers]
@@ -154,21 +154,22 @@ def capture(name: str, rate: float, density: float, steps: list[int], folder: Pa
             with torch.no_grad():
                 parameter -= rate * torch.from_numpy((before - own["residual"]).reshape(spec.shape))
         if step % 50 == 0:
-            print(f"{name} lr {rate} density {density} step {step}: loss {loss.item():.3f}", flush=True)
+            what = f"{name}, batch {batch or usual_batch}, rate {rate}, density {density}"
+            print(f"{what}, step {step}: loss {loss.item():.3f}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--model", choices=list(MODELS), required=True)
+    parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "build" / "gradients")
+    parser.add_argument("--model", choices=list(MODELS), nargs="+", default=list(MODELS))
+    parser.add_argument("--batch", type=int, help="examples a step (default: 64, lstm 32, ncf 1,024)")
     parser.add_argument("--rate", type=float, nargs="+", default=[0.05])
     parser.add_argument("--density", type=float, nargs="+", default=[0.01, 0.001, 0.1])
     parser.add_argument("--steps", type=int, nargs="+", default=[100])
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    for density in arguments.density:
-        for rate in arguments.rate:
-            capture(arguments.model, rate, density, arguments.steps, arguments.folder)
+    for name, density, rate in product(arguments.model, arguments.density, arguments.rate):
+        capture(name, arguments.batch, rate, density, arguments.steps, arguments.folder)
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def times(runs: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("build/gradients"))
     parser.add_argument("--least", type=int, default=20_000, help="elements of a tensor that is listed")
     parser.add_argument("--runs", type=int, default=100)
     arguments = parser.parse_args()

@@ -90,7 +90,9 @@ def test_what_is_refused(text, words):
         assert word in str(raised.value)
 
 
-@pytest.mark.parametrize("stage", [None, 3, TopK, object(), Residual(), b"topk"], ids=repr)
+@pytest.mark.parametrize(
+    "stage", [None, 3, TopK, object(), Residual(), b"topk"], ids=lambda stage: type(stage).__name__
+)
 def test_an_object_that_is_no_sparsifier_is_refused(stage):
     with pytest.raises(InvalidSettingError, match="sparsifier"):
         Settings.of(sparsifier=stage)

@@ -278,7 +278,8 @@ def check_overlap() -> None:
     models = []
     for overlap in (True, False, None):
         # Nothing passes through to Horovod, whose sums over three ranks depend on what it happened to fuse.
-        model, compression = train(f"overlap.{overlap}", make_model, batch_loss, overlap=overlap, threads=2, min_numel=1)
+        case = f"overlap.{overlap}"
+        model, compression = train(case, make_model, batch_loss, overlap=overlap, threads=2, min_numel=1)
         by_default = spare or bool(compression._session.tensors.devices)
         assert compression._session._outbox.overlaps == (by_default if overlap is None else overlap)
         models.append(list(model.parameters()))
