@@ -1,5 +1,6 @@
 #include "bytes.hpp"
 #include "matrix.hpp"
+#include "matrix_even.hpp"
 #include "rice.hpp"
 
 namespace deepreduce {
@@ -50,8 +51,15 @@ Status read_head(Bytes payload, std::uint64_t kept, std::uint64_t rows, std::uin
         head.code = payload.part(1, payload.size - 1);
         return rice_check(head.code, kept, rows * columns);
     }
-    if (head.form > kHighestForm) {
-        return failure(Fault::corrupt, kWhere, "form {}; the highest is {}", head.form, kHighestForm);
+    if (head.form > kEven) {
+        return failure(Fault::corrupt, kWhere, "form {}; the highest is {}", head.form, kEven);
+    }
+    if (head.form == kEven) {
+        head.code = payload.part(1, payload.size - 1);
+        if (!may_be_even(kept, rows * columns)) {
+            return failure(Fault::corrupt, kWhere, "{} of {} elements are not coded as even", kept, rows * columns);
+        }
+        return check_kept(kWhere, kept, rows * columns);
     }
     if (payload.size < kFixed) {
         return failure(Fault::truncated, kWhere, "payload of {} bytes; {} are needed", payload.size, kFixed);
@@ -222,7 +230,7 @@ Status take_positions(RangeDecoder& coder, const Rows& rows, const Columns& colu
 Status matrix_check(Bytes payload, std::uint64_t kept, std::uint64_t rows, std::uint64_t columns, Room& room) {
     Head head;
     const Status status = read_head(payload, kept, rows, columns, head);
-    if (status.ok() && head.form != kPlain) {
+    if (status.ok() && head.form != kPlain && head.form != kEven) {
         room.row_classes = head.row_group == rows ? 0 : (rows - 1) / head.row_group + 1;
         const bool weighted = head.column_group != columns;
         room.column_classes = weighted ? (columns - 1) / head.column_group + 1 : 0;
@@ -243,6 +251,12 @@ Status matrix_decode(Bytes payload, std::uint64_t rows, std::uint64_t columns, S
         return rice_decode(head.code, rows * columns, positions);
     }
     RangeDecoder coder(head.code);
+    if (head.form == kEven) {
+        if (take_even(coder, rows * columns, positions)) {
+            return {};
+        }
+        return failure(Fault::corrupt, kWhere, "{} even positions do not end where the code does", positions.size);
+    }
     const unsigned contexts = head.form - kModel;
     unsigned row_class = 1;
     unsigned column_class = 1;

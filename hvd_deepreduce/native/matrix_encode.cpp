@@ -1,6 +1,7 @@
 #include "bytes.hpp"
 #include "matrix.hpp"
 #include "matrix_choice.hpp"
+#include "matrix_even.hpp"
 #include "positions.hpp"
 #include "rice.hpp"
 
@@ -132,6 +133,15 @@ bool put_model(Span<const P> positions, std::uint64_t rows, std::uint64_t column
     return true;
 }
 
+/// Writes the even payload; its length, or no less than the room where that is too small.
+template <typename P>
+std::uint64_t put_even_payload(Span<const P> positions, std::uint64_t numel, Span<std::uint8_t> out) {
+    RangeEncoder coder(out.part(1, out.size - 1));
+    put_even(coder, positions, numel);
+    out[0] = kEven;
+    return 1 + coder.size();
+}
+
 }  // namespace
 
 std::uint64_t matrix_capacity(std::uint64_t kept, std::uint64_t numel) { return 1 + rice_capacity(kept, numel) + 16; }
@@ -156,8 +166,15 @@ Status matrix_encode(Span<const P> positions, std::uint64_t rows, std::uint64_t 
         return status;
     }
     const std::uint64_t plain = 1 + (bits + 7) / 8;
+    const bool even_tried = try_even(positions.size, numel);
+    const std::uint64_t even = even_tried ? put_even_payload(positions, numel, out) : plain;
     const bool has_model = positions.size > 0 && rows <= most_rows(positions.size);
-    if (has_model && put_model(positions, rows, columns, scratch, out, size) && size < plain) {
+    if (has_model && put_model(positions, rows, columns, scratch, out, size) && size < std::min(plain, even)) {
+        return {};
+    }
+    // One place to write to: what is shortest and was written over is written again.
+    if (even < plain) {
+        size = put_even_payload(positions, numel, out);
         return {};
     }
     size = plain;

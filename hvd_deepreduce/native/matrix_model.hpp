@@ -7,12 +7,12 @@
 
 namespace deepreduce::matrix {
 
-/// First byte: a rice payload follows; else kModel plus kRowContext and kColumnContext as it may be.
+/// First byte: a rice payload follows; or kModel plus kRowContext and kColumnContext as it may be; or kEven.
 constexpr unsigned kPlain = 0;
 constexpr unsigned kModel = 1;
 constexpr unsigned kRowContext = 1;
 constexpr unsigned kColumnContext = 2;
-constexpr unsigned kHighestForm = kModel + kRowContext + kColumnContext;
+constexpr unsigned kEven = kModel + kRowContext + kColumnContext + 1;
 
 constexpr unsigned kHighestClass = 50;
 

@@ -39,6 +39,22 @@ def test_a_random_support_costs_no_more_than_its_entropy(rows, columns, density)
     assert bits <= 1.01 * entropy_bits(rows * columns, len(positions)) + 32
 
 
+def test_nor_does_one_of_any_shape_and_density():
+    rng = np.random.default_rng(5)
+    for _ in range(600):
+        rows, columns = (int(2 ** rng.uniform(0, 7.5)) for _ in range(2))
+        density = min(1.0, 2 ** rng.uniform(-8, 0.1))
+        positions = random_support(rows, columns, density, int(rng.integers(2**32)))
+        bits = 8 * len(_native.matrix_encode(positions, rows, columns))
+        assert bits <= 1.01 * entropy_bits(rows * columns, len(positions)) + 32, (rows, columns, len(positions))
+
+
+def test_nor_does_one_that_is_nearly_full():
+    positions = np.delete(np.arange(1200 * 1000, dtype=np.uint32), np.arange(7, 1200 * 1000, 300))
+    bits = 8 * len(_native.matrix_encode(positions, 1200, 1000))
+    assert bits <= 1.01 * entropy_bits(1200 * 1000, len(positions)) + 32
+
+
 @pytest.mark.parametrize("kept", [1, 2, 5, 20, 100])
 def test_it_costs_a_byte_more_than_rice_at_most(kept):
     for seed in range(50):

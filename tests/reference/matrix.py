@@ -202,11 +202,50 @@ def field_of(
     return Field(scale_of(code), each(rows, row_group), None if wide is None else wide[:width], width)
 
 
+def may_be_even(kept: int, numel: int) -> bool:
+    return 0 < kept and numel <= min(8 * kept, 2**31)
+
+
+def even_payload(positions: list[int], numel: int) -> bytes:
+    coder = RangeWriter()
+    kept = set(positions)
+    left = len(positions)
+    for cell in range(numel):
+        if left in (0, numel - cell):
+            break
+        share = left * TOTAL // (numel - cell)
+        coder.put(*((0, share) if cell in kept else (share, TOTAL - share)))
+        left -= cell in kept
+    return b"\5" + coder.to_bytes()
+
+
+def decode_even(coder: RangeReader, kept: int, numel: int) -> list[int]:
+    positions: list[int] = []
+    for cell in range(numel):
+        left = kept - len(positions)
+        here = left == numel - cell
+        if 0 < left < numel - cell:
+            value, share = coder.value(), left * TOTAL // (numel - cell)
+            if value >= TOTAL:
+                raise CorruptError("matrix: a value of no symbol")
+            here = value < share
+            coder.take(*((0, share) if here else (share, TOTAL - share)))
+        if here:
+            positions.append(cell)
+    return positions
+
+
 def encode(positions: list[int], rows: int, columns: int) -> bytes:
-    plain = b"\0" + rice.encode(positions, rows * columns)
-    in_order = all(a < b for a, b in zip([-1, *positions], [*positions, rows * columns], strict=True))
-    model = model_payload(positions, rows, columns) if in_order else None
-    return plain if model is None or len(model) >= len(plain) else model
+    kept, numel = len(positions), rows * columns
+    payloads = [b"\0" + rice.encode(positions, numel)]
+    if all(a < b for a, b in zip([-1, *positions], [*positions, numel], strict=True)):
+        near = 32 * (numel - kept) < numel or numel <= (2**20 if 4 * kept >= numel else 2**16)
+        if may_be_even(kept, numel) and near:
+            payloads.append(even_payload(positions, numel))
+        model = model_payload(positions, rows, columns)
+        if model is not None:
+            payloads.append(model)
+    return min(payloads, key=len)
 
 
 def decode(payload: bytes, kept: int, rows: int, columns: int) -> list[int]:
@@ -214,8 +253,13 @@ def decode(payload: bytes, kept: int, rows: int, columns: int) -> list[int]:
     form = reader.uint(1)
     if form == 0:
         return rice.decode(payload[1:], kept, rows * columns)
-    if form > 4:
+    if form > 5:
         raise CorruptError("matrix: a form that is not known")
+    if form == 5:
+        if not may_be_even(kept, rows * columns):
+            raise CorruptError("matrix: too few positions for an even code")
+        coder = RangeReader(payload[1:])
+        return ended(coder, decode_even(coder, kept, rows * columns))
     code, row_group, column_group = reader.uint(2), reader.uint(1), reader.uint(1)
     length = reader.varint()
     stream = reader.take(length)
@@ -234,7 +278,10 @@ def decode(payload: bytes, kept: int, rows: int, columns: int) -> list[int]:
     if not 0 < steepest <= STEEPEST:
         raise CorruptError("matrix: a scale that is not for these classes")
     field = field_of(code, row_classes, row_group, column_classes, column_group, columns)
-    positions = decode_positions(coder, field, rows, kept)
-    if coder.read - len(stream) not in (6, 7):
+    return ended(coder, decode_positions(coder, field, rows, kept))
+
+
+def ended(coder: RangeReader, positions: list[int]) -> list[int]:
+    if coder.read - len(coder.code) not in (6, 7):
         raise CorruptError("matrix: the code does not end with the positions")
     return positions
