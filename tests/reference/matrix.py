@@ -203,7 +203,7 @@ def field_of(
 
 
 def may_be_even(kept: int, numel: int) -> bool:
-    return 0 < kept and numel <= min(8 * kept, 2**31)
+    return kept > 0 and numel <= min(8 * kept, 2**31)
 
 
 def even_payload(positions: list[int], numel: int) -> bytes:
