@@ -1,0 +1,218 @@
+#include "double_exponential.hpp"
+
+namespace deepreduce {
+namespace {
+
+/// Below this share of what it started from, a pivot is taken for zero.
+constexpr double kSingular = 1e-13;
+/// Our own curves fall, or bend a little upwards: their squares stay far from overflow.
+constexpr double kMostOwnRate = 100;
+
+template <std::size_t N>
+using Vector = std::array<double, N>;
+
+/// Sums of the products of N functions with one another and with the heights: least squares of these by those.
+template <std::size_t N>
+class LeastSquares {
+  public:
+    void add(const Vector<N>& functions, double height) {
+        for (std::size_t i = 0; i < N; ++i) {
+            for (std::size_t j = 0; j <= i; ++j) {
+                products_[i][j] += functions[i] * functions[j];
+            }
+            right_[i] += functions[i] * height;
+        }
+    }
+
+    /// By Cholesky's decomposition of the products, brought to a diagonal of ones first. False where functions are
+    /// near enough to dependent, or sums overflowed.
+    bool solve(Vector<N>& factors) {
+        Vector<N> scale;
+        for (std::size_t i = 0; i < N; ++i) {
+            scale[i] = std::sqrt(products_[i][i]);
+            if (!(scale[i] > 0)) {
+                return false;
+            }
+        }
+        Vector<N> half;
+        for (std::size_t i = 0; i < N; ++i) {
+            half[i] = right_[i] / scale[i];
+            for (std::size_t j = 0; j <= i; ++j) {
+                double sum = products_[i][j] / (scale[i] * scale[j]);
+                for (std::size_t k = 0; k < j; ++k) {
+                    sum -= products_[i][k] * products_[j][k];
+                }
+                if (i != j) {
+                    products_[i][j] = sum / products_[j][j];
+                } else if (sum > kSingular) {
+                    products_[i][i] = std::sqrt(sum);
+                } else {
+                    return false;
+                }
+            }
+            for (std::size_t k = 0; k < i; ++k) {
+                half[i] -= products_[i][k] * half[k];
+            }
+            half[i] /= products_[i][i];
+        }
+        for (std::size_t i = N; i-- > 0;) {
+            factors[i] = half[i];
+            for (std::size_t k = i + 1; k < N; ++k) {
+                factors[i] -= products_[k][i] * factors[k];
+            }
+            factors[i] /= products_[i][i];
+        }
+        for (std::size_t i = 0; i < N; ++i) {
+            factors[i] /= scale[i];
+        }
+        return true;
+    }
+
+  private:
+    std::array<Vector<N>, N> products_{};
+    Vector<N> right_{};
+};
+
+/// Calls use(x, height, integral, integral of the integral) for every point, both by trapezoids.
+template <typename Use>
+void integrate(Span<const double> heights, Use use) {
+    const double last = static_cast<double>(heights.size - 1);
+    double integral = 0;
+    double twice = 0;
+    for (std::size_t i = 0; i < heights.size; ++i) {
+        if (i != 0) {
+            const double before = integral;
+            integral += (heights[i - 1] + heights[i]) / (2 * last);
+            twice += (before + integral) / (2 * last);
+        }
+        use(static_cast<double>(i) / last, heights[i], integral, twice);
+    }
+}
+
+float rate_of(double rate) { return static_cast<float>(std::max(std::min(rate, kMostOwnRate), -kMostRate)); }
+
+/// Factors for rates that are known: linear least squares.
+template <std::size_t N>
+bool find_factors(Span<const double> heights, Exponentials& curve) {
+    LeastSquares<N> squares;
+    const double last = static_cast<double>(heights.size - 1);
+    for (std::size_t i = 0; i < heights.size; ++i) {
+        Vector<N> powers;
+        for (std::size_t term = 0; term < N; ++term) {
+            powers[term] = portable_exp(static_cast<double>(curve.rates[term]) * (static_cast<double>(i) / last));
+        }
+        squares.add(powers, heights[i]);
+    }
+    Vector<N> factors;
+    if (!squares.solve(factors)) {
+        return false;
+    }
+    for (std::size_t term = 0; term < N; ++term) {
+        curve.factors[term] = static_cast<float>(factors[term]);
+        if (!std::isfinite(curve.factors[term])) {
+            return false;
+        }
+    }
+    curve.terms = N;
+    return true;
+}
+
+/// y = a e^(bx) solves y = b * integral + a.
+bool fit_one(Span<const double> heights, Exponentials& curve) {
+    LeastSquares<2> squares;
+    integrate(heights, [&](double, double height, double integral, double) { squares.add({integral, 1}, height); });
+    Vector<2> found;
+    if (!squares.solve(found)) {
+        return false;
+    }
+    curve.rates[0] = rate_of(found[0]);
+    return find_factors<1>(heights, curve);
+}
+
+/// y = a e^(bx) + c e^(dx) solves y = -b d * twice + (b + d) * integral + (a + c - ...) x + (a + c): DeepReduce,
+/// appendix E.
+bool fit_two(Span<const double> heights, Exponentials& curve) {
+    LeastSquares<4> squares;
+    integrate(heights, [&](double x, double height, double integral, double twice) {
+        squares.add({twice, integral, x, 1}, height);
+    });
+    Vector<4> found;
+    if (!squares.solve(found)) {
+        return false;
+    }
+    const double root = std::sqrt(found[1] * found[1] + 4 * found[0]);
+    curve.rates = {rate_of((found[1] - root) / 2), rate_of((found[1] + root) / 2)};
+    // A square root of less than nothing leads here too: to an oscillation, which no sorted curve has.
+    return curve.rates[0] < curve.rates[1] && find_factors<2>(heights, curve);
+}
+
+double squared_error(Span<const double> heights, double lowest, const Exponentials& curve) {
+    std::array<double, kExponentialChunk> found;
+    double sum = 0;
+    for (std::size_t start = 0; start < heights.size; start += kExponentialChunk) {
+        const Span<double> chunk{found.data(), std::min(kExponentialChunk, heights.size - start)};
+        evaluate(curve, lowest, heights.size, start, chunk);
+        for (std::size_t i = 0; i < chunk.size; ++i) {
+            const double error = std::max(std::min(chunk[i], 1.0), lowest) - heights[start + i];
+            sum += error * error;
+        }
+    }
+    return sum;
+}
+
+}  // namespace
+
+void evaluate(const Exponentials& curve, double lowest, std::size_t count, std::size_t start, Span<double> heights) {
+    const double last = static_cast<double>(count - 1);
+    const double fall = lowest - 1;
+    for (std::size_t i = 0; i < heights.size; ++i) {
+        heights[i] = curve.terms == 0 ? 1 + fall * (static_cast<double>(start + i) / last) : 0;
+    }
+    for (std::size_t term = 0; term < curve.terms; ++term) {
+        const double factor = static_cast<double>(curve.factors[term]);
+        const double rate = static_cast<double>(curve.rates[term]);
+        for (std::size_t i = 0; i < heights.size; ++i) {
+            heights[i] += factor * portable_exp(rate * (static_cast<double>(start + i) / last));
+        }
+    }
+}
+
+void DoubleExponential::encode(Span<const double> heights, double lowest, ByteWriter& writer) const {
+    Exponentials best;
+    double least = squared_error(heights, lowest, best);
+    for (const auto fit : {fit_one, fit_two}) {
+        Exponentials curve;
+        if (least == 0 || !fit(heights, curve)) {
+            continue;
+        }
+        const double error = squared_error(heights, lowest, curve);
+        if (error < least) {
+            least = error;
+            best = curve;
+        }
+    }
+    writer.put(best.terms);
+    for (std::size_t term = 0; term < best.terms; ++term) {
+        writer.put(best.factors[term]);
+        writer.put(best.rates[term]);
+    }
+}
+
+Exponentials DoubleExponential::take(ByteTaker& taker) {
+    Exponentials curve;
+    const auto terms = taker.take<std::uint8_t>();
+    if (terms > curve.rates.size()) {
+        taker.corrupt("{} exponentials; at most {} are allowed", terms, curve.rates.size());
+    }
+    for (std::size_t term = 0; term < terms && taker.ok(); ++term) {
+        curve.factors[term] = taker.take_coefficient();
+        curve.rates[term] = taker.take_coefficient();
+        if (taker.ok() && std::abs(static_cast<double>(curve.rates[term])) > kMostRate) {
+            taker.corrupt("the rate of exponential {} is beyond {}", term, static_cast<std::uint64_t>(kMostRate));
+        }
+        curve.terms = static_cast<std::uint8_t>(term + 1);
+    }
+    return curve;
+}
+
+}  // namespace deepreduce
