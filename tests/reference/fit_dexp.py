@@ -3,6 +3,7 @@
 import math
 import struct
 from fractions import Fraction
+from itertools import pairwise
 
 from reference import curves
 from reference.bits import ByteReader, CorruptError
@@ -86,7 +87,7 @@ def integrals(heights: list[float]) -> list[tuple[float, float]]:
     last = float(len(heights) - 1)
     once = twice = 0.0
     out = [(once, twice)]
-    for before, here in zip(heights, heights[1:], strict=False):
+    for before, here in pairwise(heights):
         more = once + (before + here) / (2 * last)
         twice += (once + more) / (2 * last)
         once = more
@@ -136,8 +137,8 @@ def write(heights: list[float], lowest: float) -> bytes:
     return bytes([len(best)]) + b"".join(struct.pack("<2f", *term) for term in best)
 
 
-def encode(values: list[int], width: int) -> bytes:
-    return curves.encode(values, width, write)
+def encode(values: list[int], width: int, *, permuted: bool = True) -> bytes:
+    return curves.encode(values, width, write, permuted=permuted)
 
 
 def decode(payload: bytes, kept: int, width: int, *, permuted: bool = True) -> list[int]:

@@ -93,8 +93,8 @@ def write(degree: int, segments: int, heights: list[float], lowest: float) -> by
     return out
 
 
-def encode(values: list[int], width: int, degree: int, segments: int) -> bytes:
-    return curves.encode(values, width, partial(write, degree, segments))
+def encode(values: list[int], width: int, degree: int, segments: int, *, permuted: bool = True) -> bytes:
+    return curves.encode(values, width, partial(write, degree, segments), permuted=permuted)
 
 
 def decode(payload: bytes, kept: int, width: int, degree: int, *, permuted: bool = True) -> list[int]:

@@ -13,7 +13,9 @@ from reference.bits import CorruptError, TruncatedError
 from reference.floats import BFLOAT16, BINARY16, BINARY32, VALUE_TYPES, Format
 
 RAW, FP16, BF16, QSGD, DEFLATE, ONEBIT, TWOBIT, TERNGRAD, NATURAL, QUANT = range(1, 11)
-FIT_POLY, FIT_DEXP, SKETCH = range(11, 14)
+FIT_POLY, FIT_DEXP, SKETCH, FIT_POLY_ALONE, FIT_DEXP_ALONE = range(11, 16)
+# Beside raw positions, which come in the order of values: the id without a permutation.
+ORDERED = {FIT_POLY: FIT_POLY_ALONE, FIT_DEXP: FIT_DEXP_ALONE}
 Settings = Mapping[str, Any]
 
 
@@ -102,6 +104,10 @@ ENCODERS: dict[int, Callable[[list[int], int, Settings, int], bytes]] = {
     ),
     FIT_DEXP: lambda values, width, settings, key: fit_dexp.encode(values, width),
     SKETCH: lambda values, width, settings, key: sketch.encode(values, width, settings["quantiles"]),
+    FIT_POLY_ALONE: lambda values, width, settings, key: fit_poly.encode(
+        values, width, settings["degree"], settings["segments"], permuted=False
+    ),
+    FIT_DEXP_ALONE: lambda values, width, settings, key: fit_dexp.encode(values, width, permuted=False),
 }
 DECODERS: dict[int, Callable[[bytes, int, int, Settings], list[int]]] = {
     RAW: raw_decode,
@@ -117,6 +123,10 @@ DECODERS: dict[int, Callable[[bytes, int, int, Settings], list[int]]] = {
     FIT_POLY: lambda payload, kept, width, settings: fit_poly.decode(payload, kept, width, settings["degree"]),
     FIT_DEXP: lambda payload, kept, width, settings: fit_dexp.decode(payload, kept, width),
     SKETCH: lambda payload, kept, width, settings: sketch.decode(payload, kept, width),
+    FIT_POLY_ALONE: lambda payload, kept, width, settings: fit_poly.decode(
+        payload, kept, width, settings["degree"], permuted=False
+    ),
+    FIT_DEXP_ALONE: lambda payload, kept, width, settings: fit_dexp.decode(payload, kept, width, permuted=False),
 }
 
 # Bytes of a payload, where values do not matter: (kept, width, settings) -> size.
