@@ -7,6 +7,9 @@ namespace {
 constexpr double kSingular = 1e-13;
 /// Our own curves fall, or bend a little upwards: their squares stay far from overflow.
 constexpr double kMostOwnRate = 100;
+/// Of what a curve may rise or fall from point to point: by a factor of 20 000, half of the logarithm's tangent.
+constexpr double kSteepest = 0.9999;
+constexpr int kNewtonSteps = 16;
 
 template <std::size_t N>
 using Vector = std::array<double, N>;
@@ -89,7 +92,19 @@ void integrate(Span<const double> heights, Use use) {
     }
 }
 
-float rate_of(double rate) { return static_cast<float>(std::max(std::min(rate, kMostOwnRate), -kMostRate)); }
+/// The rate whose exponential integrates by trapezoids as one of `rate` does by the book. With u = rate * step / 2 its
+/// ratio from point to point is (1 + u) / (1 - u); the logarithm of that is found by Newton's method.
+float rate_of(double rate, std::size_t points) {
+    const double last = static_cast<double>(points - 1);
+    const double half = std::min(std::abs(rate) / (2 * last), kSteepest);
+    const double ratio = (1 - half) / (1 + half);
+    double logarithm = -2 * half;
+    for (int step = 0; step < kNewtonSteps; ++step) {
+        logarithm = (logarithm - 1) + ratio * portable_exp(-logarithm);
+    }
+    const double size = std::min(-logarithm * last, kMostRate);
+    return static_cast<float>(rate < 0 ? -size : std::min(size, kMostOwnRate));
+}
 
 /// Factors for rates that are known: linear least squares.
 template <std::size_t N>
@@ -125,7 +140,7 @@ bool fit_one(Span<const double> heights, Exponentials& curve) {
     if (!squares.solve(found)) {
         return false;
     }
-    curve.rates[0] = rate_of(found[0]);
+    curve.rates[0] = rate_of(found[0], heights.size);
     return find_factors<1>(heights, curve);
 }
 
@@ -140,9 +155,12 @@ bool fit_two(Span<const double> heights, Exponentials& curve) {
     if (!squares.solve(found)) {
         return false;
     }
-    const double root = std::sqrt(found[1] * found[1] + 4 * found[0]);
-    curve.rates = {rate_of((found[1] - root) / 2), rate_of((found[1] + root) / 2)};
-    // A square root of less than nothing leads here too: to an oscillation, which no sorted curve has.
+    const double square = found[1] * found[1] + 4 * found[0];
+    if (square < 0) {  // an oscillation, which no sorted curve has
+        return false;
+    }
+    const double root = std::sqrt(square);
+    curve.rates = {rate_of((found[1] - root) / 2, heights.size), rate_of((found[1] + root) / 2, heights.size)};
     return curve.rates[0] < curve.rates[1] && find_factors<2>(heights, curve);
 }
 

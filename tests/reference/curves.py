@@ -38,7 +38,7 @@ def coefficient(reader: ByteReader) -> float:
 
 
 def falling(numbers: list[float]) -> list[int]:
-    """The places of values by their size; sorting keeps equal ones in order, and takes zeros of both signs for equal."""
+    """The places of values by their size; equal ones stay in order, and zeros of both signs are equal."""
     return sorted(range(len(numbers)), key=lambda place: -numbers[place])
 
 

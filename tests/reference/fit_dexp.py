@@ -8,7 +8,7 @@ from itertools import pairwise
 from reference import curves
 from reference.bits import ByteReader, CorruptError
 
-MOST_RATE, MOST_OWN_RATE = 600.0, 100.0
+MOST_RATE, MOST_OWN_RATE, STEEPEST = 600.0, 100.0, 0.9999
 SINGULAR = 1e-13
 # (factor, rate) of each exponential.
 Terms = list[tuple[float, float]]
@@ -95,8 +95,18 @@ def integrals(heights: list[float]) -> list[tuple[float, float]]:
     return out
 
 
+def rate_of(rate: float, points: int) -> float:
+    half = min(abs(rate) / (2 * (points - 1)), STEEPEST)
+    ratio = (1 - half) / (1 + half)
+    logarithm = -2 * half
+    for _ in range(16):
+        logarithm = (logarithm - 1) + ratio * exp(-logarithm)
+    size = min(-logarithm * (points - 1), MOST_RATE)
+    return curves.single(-size if rate < 0 else min(size, MOST_OWN_RATE))
+
+
 def with_rates(heights: list[float], rates: list[float]) -> Terms | None:
-    rates = [curves.single(max(min(rate, MOST_OWN_RATE), -MOST_RATE)) for rate in rates]
+    rates = [rate_of(rate, len(heights)) for rate in rates]
     if rates != sorted(set(rates)):
         return None
     factors = solve([[exp(rate * x) for rate in rates] for x in abscissas(len(heights))], heights)
