@@ -1,6 +1,7 @@
 """How well `fit_poly`, `fit_dexp` and `sketch` do what they are for: curves recovered, errors, sizes, refusals."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -97,7 +98,7 @@ def test_more_pieces_and_higher_degrees_fit_better():
     by_pieces = [relative_error(FitPoly(2, segments), values) for segments in (1, 4, 16, 64)]
     by_degree = [relative_error(FitPoly(degree, 4), values) for degree in (1, 3, 5, 9)]
     for errors in (by_pieces, by_degree):
-        assert all(better < 0.8 * worse for worse, better in zip(errors, errors[1:], strict=False))
+        assert all(better < 0.8 * worse for worse, better in pairwise(errors))
 
 
 # --- fit_dexp ---
@@ -189,7 +190,7 @@ def test_sketch_of_gradients(kind, most):
     values = gradients()[kind]
     assert relative_error(Sketch(), values) < most
     errors = [relative_error(Sketch(quantiles), values) for quantiles in (4, 16, 64, 256)]
-    assert all(better < 0.8 * worse for worse, better in zip(errors, errors[1:], strict=False))
+    assert all(better < 0.8 * worse for worse, better in pairwise(errors))
     # Buckets of one size: six bits each, and the means and lengths.
     assert len(Sketch().encode(values, support_of(values), DRAW)) <= 1 + 64 * 4.5 + len(values) * 6.1 / 8
 
