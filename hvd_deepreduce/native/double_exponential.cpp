@@ -111,12 +111,22 @@ template <std::size_t N>
 bool find_factors(Span<const double> heights, Exponentials& curve) {
     LeastSquares<N> squares;
     const double last = static_cast<double>(heights.size - 1);
-    for (std::size_t i = 0; i < heights.size; ++i) {
-        Vector<N> powers;
+    std::array<std::array<double, kExponentialChunk>, N> powers;
+    for (std::size_t start = 0; start < heights.size; start += kExponentialChunk) {
+        const std::size_t size = std::min(kExponentialChunk, heights.size - start);
         for (std::size_t term = 0; term < N; ++term) {
-            powers[term] = portable_exp(static_cast<double>(curve.rates[term]) * (static_cast<double>(i) / last));
+            const double rate = static_cast<double>(curve.rates[term]);
+            for (std::size_t i = 0; i < size; ++i) {
+                powers[term][i] = portable_exp(rate * (static_cast<double>(start + i) / last));
+            }
         }
-        squares.add(powers, heights[i]);
+        for (std::size_t i = 0; i < size; ++i) {
+            Vector<N> functions;
+            for (std::size_t term = 0; term < N; ++term) {
+                functions[term] = powers[term][i];
+            }
+            squares.add(functions, heights[start + i]);
+        }
     }
     Vector<N> factors;
     if (!squares.solve(factors)) {
@@ -164,6 +174,74 @@ bool fit_two(Span<const double> heights, Exponentials& curve) {
     return curve.rates[0] < curve.rates[1] && find_factors<2>(heights, curve);
 }
 
+/// Rates far apart, steepest first, and what is needed of their exponentials to fit a curve with any two.
+class RateGrid {
+  public:
+    /// Takes all of the first points, and then fewer and fewer: a falling curve is steep where it begins.
+    explicit RateGrid(Span<const double> heights) {
+        rates_[0] = -kMostRate;
+        for (std::size_t k = 1; k < kRates; ++k) {
+            rates_[k] = rates_[k - 1] * kBetweenRates;
+        }
+        const double last = static_cast<double>(heights.size - 1);
+        for (std::size_t start = 0; start < heights.size;) {
+            const std::size_t end = std::min(heights.size, start + 1 + start / kAllBelow);
+            const std::size_t middle = start + (end - start - 1) / 2;
+            add(static_cast<double>(end - start), static_cast<double>(middle) / last, heights[middle]);
+            start = end;
+        }
+    }
+
+    /// The pair that explains most. False where none does anything.
+    bool best_pair(std::array<float, 2>& rates) const {
+        double most = 0;
+        for (std::size_t i = 0; i < kRates; ++i) {
+            for (std::size_t j = i + 1; j < kRates; ++j) {
+                const double both = products_[i][i] * products_[j][j];
+                const double determinant = both - products_[j][i] * products_[j][i];
+                const double first = right_[i] * products_[j][j] - right_[j] * products_[j][i];
+                const double second = right_[j] * products_[i][i] - right_[i] * products_[j][i];
+                const double explained = (first * right_[i] + second * right_[j]) / determinant;
+                if (determinant > kDependent * both && explained > most) {
+                    most = explained;
+                    rates = {static_cast<float>(rates_[i]), static_cast<float>(rates_[j])};
+                }
+            }
+        }
+        return most > 0;
+    }
+
+  private:
+    static constexpr std::size_t kRates = 17;
+    static constexpr double kBetweenRates = 0.625;
+    static constexpr std::size_t kAllBelow = 64;
+    static constexpr double kDependent = 1e-9;
+
+    void add(double weight, double x, double height) {
+        Vector<kRates> powers;
+        for (std::size_t i = 0; i < kRates; ++i) {
+            powers[i] = portable_exp(rates_[i] * x);
+        }
+        for (std::size_t i = 0; i < kRates; ++i) {
+            const double weighted = weight * powers[i];
+            for (std::size_t j = 0; j <= i; ++j) {
+                products_[i][j] += weighted * powers[j];
+            }
+            right_[i] += weighted * height;
+        }
+    }
+
+    Vector<kRates> rates_;
+    std::array<Vector<kRates>, kRates> products_{};
+    Vector<kRates> right_{};
+};
+
+/// The integral equations weigh a short steep beginning next to nothing, where the largest values are: rates of a grid
+/// may do better.
+bool fit_grid(Span<const double> heights, Exponentials& curve) {
+    return RateGrid(heights).best_pair(curve.rates) && find_factors<2>(heights, curve);
+}
+
 double squared_error(Span<const double> heights, double lowest, const Exponentials& curve) {
     std::array<double, kExponentialChunk> found;
     double sum = 0;
@@ -198,7 +276,7 @@ void evaluate(const Exponentials& curve, double lowest, std::size_t count, std::
 void DoubleExponential::encode(Span<const double> heights, double lowest, ByteWriter& writer) const {
     Exponentials best;
     double least = squared_error(heights, lowest, best);
-    for (const auto fit : {fit_one, fit_two}) {
+    for (const auto fit : {fit_one, fit_two, fit_grid}) {
         Exponentials curve;
         if (least == 0 || !fit(heights, curve)) {
             continue;

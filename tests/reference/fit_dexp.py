@@ -2,8 +2,7 @@
 
 import math
 import struct
-from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from reference import curves
 from reference.bits import ByteReader, CorruptError
@@ -16,7 +15,7 @@ Terms = list[tuple[float, float]]
 
 def exp(z: float) -> float:
     log2e, high, low = (float.fromhex(x) for x in ("1.71547652b82fep+0", "1.62e42feep-1", "1.a39ef35793c76p-33"))
-    octaves = round(Fraction(z * log2e))  # ties to even
+    octaves = round(z * log2e)  # ties to even
     rest = (z - octaves * high) - octaves * low
     total = 1.0
     for j in range(10, 0, -1):
@@ -106,7 +105,6 @@ def rate_of(rate: float, points: int) -> float:
 
 
 def with_rates(heights: list[float], rates: list[float]) -> Terms | None:
-    rates = [rate_of(rate, len(heights)) for rate in rates]
     if rates != sorted(set(rates)):
         return None
     factors = solve([[exp(rate * x) for rate in rates] for x in abscissas(len(heights))], heights)
@@ -117,7 +115,7 @@ def with_rates(heights: list[float], rates: list[float]) -> Terms | None:
 
 def one(heights: list[float]) -> Terms | None:
     found = solve([[once, 1.0] for once, _ in integrals(heights)], heights)
-    return found and with_rates(heights, [found[0]])
+    return found and with_rates(heights, [rate_of(found[0], len(heights))])
 
 
 def two(heights: list[float]) -> Terms | None:
@@ -126,7 +124,37 @@ def two(heights: list[float]) -> Terms | None:
     if found is None or found[1] * found[1] + 4 * found[0] < 0:
         return None
     root = math.sqrt(found[1] * found[1] + 4 * found[0])
-    return with_rates(heights, [(found[1] - root) / 2, (found[1] + root) / 2])
+    return with_rates(heights, [rate_of((found[1] + sign * root) / 2, len(heights)) for sign in (-1, 1)])
+
+
+def grid(heights: list[float]) -> Terms | None:
+    rates = [-MOST_RATE]
+    for _ in range(16):
+        rates.append(rates[-1] * 0.625)
+    products = [[0.0] * 17 for _ in rates]
+    right = [0.0] * 17
+    start = 0
+    while start < len(heights):
+        end = min(len(heights), start + 1 + start // 64)
+        middle = start + (end - start - 1) // 2
+        powers = [exp(rate * (middle / (len(heights) - 1))) for rate in rates]
+        for i, power in enumerate(powers):
+            weighted = (end - start) * power
+            for j in range(i + 1):
+                products[i][j] += weighted * powers[j]
+            right[i] += weighted * heights[middle]
+        start = end
+    most, pair = 0.0, None
+    for i, j in combinations(range(17), 2):
+        both = products[i][i] * products[j][j]
+        determinant = both - products[j][i] * products[j][i]
+        if determinant > 1e-9 * both:
+            first = right[i] * products[j][j] - right[j] * products[j][i]
+            second = right[j] * products[i][i] - right[i] * products[j][i]
+            explained = (first * right[i] + second * right[j]) / determinant
+            if explained > most:
+                most, pair = explained, [curves.single(rates[i]), curves.single(rates[j])]
+    return pair and with_rates(heights, pair)
 
 
 def error(heights: list[float], lowest: float, terms: Terms) -> float:
@@ -140,7 +168,7 @@ def error(heights: list[float], lowest: float, terms: Terms) -> float:
 def write(heights: list[float], lowest: float) -> bytes:
     best: Terms = []
     least = error(heights, lowest, best)
-    for fit in (one, two):
+    for fit in (one, two, grid):
         terms = fit(heights) if least else None
         if terms and (off := error(heights, lowest, terms)) < least:
             best, least = terms, off
