@@ -120,7 +120,7 @@ py::array fit_dexp_decode(const py::object& payload, const py::object& kept, con
     return decode_curves(DoubleExponential{}, payload, kept, dtype, permuted);
 }
 
-py::bytes sketch_encode(const py::object& values, const py::object& quantiles) {
+py::bytes sketch_encode(const py::object& values, const py::object& quantiles, bool squares) {
     const auto most = static_cast<unsigned>(to_integer(quantiles, "quantiles", 2, kMostQuantiles));
     return with_values(values, "values", [&](const py::array& array, auto value) {
         using V = decltype(value);
@@ -132,8 +132,8 @@ py::bytes sketch_encode(const py::object& values, const py::object& quantiles) {
         const SortSpace<V> space(source.size);
         const auto numbers = scratch<std::uint8_t>(source.size);
         const std::size_t size = run([&] {
-            return deepreduce::sketch_encode(source, most, space.first, space.second, {numbers.get(), source.size},
-                                             out);
+            return deepreduce::sketch_encode(source, most, squares, space.first, space.second,
+                                             {numbers.get(), source.size}, out);
         });
         return to_bytes(out.part(0, size));
     });
@@ -156,7 +156,7 @@ void bind_curves(py::module_& module) {
     module.def("fit_dexp_encode", &fit_dexp_encode, py::arg("values"), py::arg("permuted"));
     module.def("fit_dexp_decode", &fit_dexp_decode, py::arg("payload"), py::arg("kept"), py::arg("dtype"),
                py::arg("permuted"));
-    module.def("sketch_encode", &sketch_encode, py::arg("values"), py::arg("quantiles"));
+    module.def("sketch_encode", &sketch_encode, py::arg("values"), py::arg("quantiles"), py::arg("squares"));
     module.def("sketch_decode", &sketch_decode, py::arg("payload"), py::arg("kept"), py::arg("dtype"));
 }
 

@@ -14,13 +14,56 @@ using namespace huffman;
 constexpr const char* kWhere = "sketch";
 constexpr unsigned kLengthBits = 4;
 
-/// How many of the quantiles go to the values that are not negative: their share, but one at least to each sign.
-std::size_t positive_quantiles(std::size_t positive, std::size_t kept, std::size_t quantiles) {
-    if (positive == 0 || positive == kept) {
-        return positive == 0 ? 0 : quantiles;
+/// The sorted values of one sign, and how much they count: each as one, or as its square in units of the largest.
+template <typename V>
+class Side {
+  public:
+    Side(Span<const Ranked<V>> sorted, bool squares) : sorted_(sorted), squares_(squares) {
+        if (sorted.size != 0) {
+            largest_ = std::max(std::abs(number(sorted[0])), std::abs(number(sorted[sorted.size - 1])));
+        }
+        for (const Ranked<V>& ranked : sorted) {
+            total_ += weight(ranked);
+        }
     }
-    const std::size_t share = (2 * quantiles * positive + kept) / (2 * kept);
-    return std::min(std::max<std::size_t>(share, 1), quantiles - 1);
+
+    Span<const Ranked<V>> sorted() const { return sorted_; }
+    double largest() const { return largest_; }
+    double total() const { return total_; }
+
+    double weight(const Ranked<V>& ranked) const {
+        if (!squares_) {
+            return 1;
+        }
+        const double height = largest_ == 0 ? 0 : number(ranked) / largest_;
+        return height * height;
+    }
+
+  private:
+    static double number(const Ranked<V>& ranked) { return static_cast<double>(value_of_key<V>(ranked.key)); }
+
+    Span<const Ranked<V>> sorted_;
+    bool squares_;
+    double largest_ = 0;
+    double total_ = 0;
+};
+
+/// How many of the quantiles go to the values that are not negative: their share, but one at least to each sign.
+template <typename V>
+unsigned positive_quantiles(const Side<V>& positive, const Side<V>& negative, unsigned quantiles, bool squares) {
+    if (positive.sorted().size == 0 || negative.sorted().size == 0) {
+        return positive.sorted().size == 0 ? 0 : quantiles;
+    }
+    double above = positive.total();
+    double below = negative.total();
+    if (squares) {
+        // Both in units of the larger one.
+        const double longer = std::max(positive.largest(), negative.largest());
+        above *= (positive.largest() / longer) * (positive.largest() / longer);
+        below *= (negative.largest() / longer) * (negative.largest() / longer);
+    }
+    const double share = std::floor(quantiles * (above / (above + below)) + 0.5);
+    return static_cast<unsigned>(std::min(std::max(share, 1.0), quantiles - 1.0));
 }
 
 template <typename V>
@@ -44,18 +87,15 @@ struct Buckets {
     Weights weights{};
 };
 
-/// Cuts the values of one sign at their quantiles; equal values stay together.
+/// Cuts the values of one sign where a quantile is full: each is in that which holds the middle of what it counts, and
+/// equal ones are together where the first is.
 template <typename V>
-void cut(Span<const Ranked<V>> sorted, std::size_t quantiles, Buckets<V>& buckets, Span<std::uint8_t> numbers) {
+void cut(const Side<V>& side, unsigned quantiles, Buckets<V>& buckets, Span<std::uint8_t> numbers) {
+    const auto sorted = side.sorted();
     std::size_t start = 0;
-    for (std::size_t quantile = 1; quantile <= quantiles; ++quantile) {
-        std::size_t end = sorted.size * quantile / quantiles;
-        if (end <= start) {
-            continue;
-        }
-        while (end < sorted.size && sorted[end].key == sorted[end - 1].key) {
-            ++end;
-        }
+    double before = 0;
+    double current = 0;
+    const auto close = [&](std::size_t end) {
         const auto bucket = sorted.part(start, end - start);
         buckets.means[buckets.count] = mean_of(bucket);
         buckets.weights[buckets.count] = bucket.size;
@@ -64,6 +104,21 @@ void cut(Span<const Ranked<V>> sorted, std::size_t quantiles, Buckets<V>& bucket
         }
         ++buckets.count;
         start = end;
+    };
+    for (std::size_t i = 0; i < sorted.size; ++i) {
+        const double weight = side.weight(sorted[i]);
+        if (i == 0 || sorted[i].key != sorted[i - 1].key) {
+            const double middle = side.total() == 0 ? 0 : (before + weight / 2) / side.total();
+            const double quantile = std::min(std::floor(quantiles * middle), quantiles - 1.0);
+            if (i != 0 && quantile != current) {
+                close(i);
+            }
+            current = quantile;
+        }
+        before += weight;
+    }
+    if (sorted.size != 0) {
+        close(sorted.size);
     }
 }
 
@@ -77,18 +132,20 @@ std::uint64_t sketch_capacity(std::uint64_t kept, unsigned quantiles, std::size_
 }
 
 template <typename V>
-std::size_t sketch_encode(Span<const V> values, unsigned quantiles, Span<Ranked<V>> first, Span<Ranked<V>> second,
-                          Span<std::uint8_t> numbers, Span<std::uint8_t> out) {
+std::size_t sketch_encode(Span<const V> values, unsigned quantiles, bool squares, Span<Ranked<V>> first,
+                          Span<Ranked<V>> second, Span<std::uint8_t> numbers, Span<std::uint8_t> out) {
     if (values.size == 0) {
         return 0;
     }
     Buckets<V> buckets;
     if (are_finite(values)) {
         const auto sorted = sort_falling(values, first, second);
-        const std::size_t positive = count_positive(sorted);
-        const std::size_t share = positive_quantiles(positive, sorted.size, quantiles);
-        cut(sorted.part(0, positive), share, buckets, numbers);
-        cut(sorted.part(positive, sorted.size - positive), quantiles - share, buckets, numbers);
+        const std::size_t count = count_positive(sorted);
+        const Side<V> positive(sorted.part(0, count), squares);
+        const Side<V> negative(sorted.part(count, sorted.size - count), squares);
+        const unsigned share = positive_quantiles(positive, negative, quantiles, squares);
+        cut(positive, share, buckets, numbers);
+        cut(negative, quantiles - share, buckets, numbers);
     } else {
         buckets.count = 1;
         buckets.means[0] = std::numeric_limits<V>::quiet_NaN();
@@ -177,10 +234,10 @@ Status sketch_decode(Bytes payload, Span<V> values) {
     return finish(kWhere, stream, reader);
 }
 
-#define DEEPREDUCE_SKETCH(V)                                                                                          \
-    template std::size_t sketch_encode(Span<const V>, unsigned, Span<Ranked<V>>, Span<Ranked<V>>, Span<std::uint8_t>, \
-                                       Span<std::uint8_t>);                                                           \
-    template Status sketch_check<V>(Bytes, std::uint64_t);                                                            \
+#define DEEPREDUCE_SKETCH(V)                                                                            \
+    template std::size_t sketch_encode(Span<const V>, unsigned, bool, Span<Ranked<V>>, Span<Ranked<V>>, \
+                                       Span<std::uint8_t>, Span<std::uint8_t>);                         \
+    template Status sketch_check<V>(Bytes, std::uint64_t);                                              \
     template Status sketch_decode(Bytes, Span<V>);
 
 DEEPREDUCE_SKETCH(float)

@@ -10,11 +10,12 @@ constexpr unsigned kMostQuantiles = 256;
 /// Upper bound of the bytes of a payload.
 std::uint64_t sketch_capacity(std::uint64_t kept, unsigned quantiles, std::size_t itemsize);
 
-/// Writes a payload into `out`, which has room for sketch_capacity bytes, and returns its size. `buckets` has an
-/// element for each value; `first` and `second` are for sorting.
+/// Quantiles are of the values, or with `squares` of the sum of their squares. Writes a payload into `out`, which has
+/// room for sketch_capacity bytes, and returns its size. `buckets` has an element for each value; `first` and `second`
+/// are for sorting.
 template <typename V>
-std::size_t sketch_encode(Span<const V> values, unsigned quantiles, Span<Ranked<V>> first, Span<Ranked<V>> second,
-                          Span<std::uint8_t> buckets, Span<std::uint8_t> out);
+std::size_t sketch_encode(Span<const V> values, unsigned quantiles, bool squares, Span<Ranked<V>> first,
+                          Span<Ranked<V>> second, Span<std::uint8_t> buckets, Span<std::uint8_t> out);
 
 /// Fails unless the payload could be long enough for the number kept.
 template <typename V>

@@ -10,21 +10,27 @@ import numpy as np
 from hvd_deepreduce import _native
 from hvd_deepreduce.checks import require_integer
 from hvd_deepreduce.contracts import ValueCodec
+from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.sparse import Support, Values
 
 _LONGEST_WORD = 15
 
 
+_OF = ("squares", "values")
+
+
 @dataclass(frozen=True)
 class Sketch(ValueCodec):
-    """log2 `quantiles` bits a value: of as many values each, the mean (SketchML, Jiang et al. 2018; SKCompress).
+    """At most log2 `quantiles` bits a value, or little more: the mean of its bucket (SKCompress, after SketchML).
 
-    The quantiles are exact, and divided between the signs, so that no value changes its own. Few distinct values make
-    buckets of unlike sizes, and those a shorter code.
+    Quantiles `of` "values" are those papers', as many values in each. Those of "squares" have each the same share of
+    the sum of squares, so that the largest values are told apart, and the rest are many in few buckets, which the code
+    makes use of. They are exact, and divided between the signs, so that no value changes its own.
     """
 
     quantiles: int = 64
+    of: str = "squares"
 
     name: ClassVar[str] = "sketch"
     wire_id: ClassVar[int] = 13
@@ -32,9 +38,11 @@ class Sketch(ValueCodec):
 
     def __post_init__(self) -> None:
         require_integer("sketch", "quantiles", self.quantiles, minimum=2, maximum=256)
+        if self.of not in _OF:
+            raise InvalidSettingError(f"sketch: of={self.of!r}; allowed are {', '.join(_OF)}")
 
     def encode(self, values: Values, support: Support, draw: Draw) -> bytes:
-        return _native.sketch_encode(values, self.quantiles)
+        return _native.sketch_encode(values, self.quantiles, self.of == "squares")
 
     def decode(self, payload: bytes, support: Support, dtype: np.dtype[np.floating[Any]], draw: Draw) -> Values:
         return _native.sketch_decode(payload, support.kept, dtype)
@@ -48,26 +56,9 @@ class Sketch(ValueCodec):
         """How far the farther end of a value's bucket is."""
         if not np.isfinite(values).all():
             return np.full_like(values, np.inf)
-        bound = np.zeros_like(values)
-        positive, kept = values >= 0, len(values)
-        share = int(positive.sum())
-        if 0 < share < kept:
-            share = min(max((2 * self.quantiles * share + kept) // (2 * kept), 1), self.quantiles - 1)
-            quantiles = (share, self.quantiles - share)
-        else:
-            quantiles = (self.quantiles, self.quantiles)
-        for side, count in zip((positive, ~positive), quantiles, strict=True):
-            bound[side] = _distance_to_ends(values[side], count)
-        return bound
-
-
-def _distance_to_ends(values: Values, quantiles: int) -> Values:
-    falling = np.sort(values)[::-1]
-    # Equal values stay together, in the bucket of the first of them.
-    first = len(values) - np.searchsorted(falling[::-1], values, side="right")
-    cuts = np.arange(1, quantiles + 1) * len(values) // quantiles
-    bucket = np.searchsorted(cuts, first, side="right")
-    lowest, highest = np.full(quantiles, np.inf, values.dtype), np.full(quantiles, -np.inf, values.dtype)
-    np.minimum.at(lowest, bucket, values)
-    np.maximum.at(highest, bucket, values)
-    return np.maximum(highest[bucket] - values, values - lowest[bucket])
+        payload = _native.sketch_encode(values, self.quantiles, self.of == "squares")
+        means, bucket = np.unique(_native.sketch_decode(payload, len(values), values.dtype), return_inverse=True)
+        lowest, highest = np.full_like(means, np.inf), np.full_like(means, -np.inf)
+        np.minimum.at(lowest, bucket, values)
+        np.maximum.at(highest, bucket, values)
+        return np.maximum(highest[bucket] - values, values - lowest[bucket])

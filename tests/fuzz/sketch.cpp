@@ -1,5 +1,5 @@
 // Value codec `sketch`: FORMAT.md, 5.13. An input is kept in two bytes, a byte with the value type in bit 0 and the
-// quantiles to encode with less two in the others, the payload.
+// quantiles to encode with less two in the others, the payload. Odd numbers of quantiles are of squares.
 #include "sketch.hpp"
 
 #include "input.hpp"
@@ -19,7 +19,8 @@ void encode_again(Span<const V> values, unsigned quantiles) {
     Exact<Ranked<V>> first(values.size);
     Exact<Ranked<V>> second(values.size);
     Exact<std::uint8_t> buckets(values.size);
-    const std::size_t size = sketch_encode(values, quantiles, first.span(), second.span(), buckets.span(), room.span());
+    const std::size_t size =
+        sketch_encode(values, quantiles, quantiles % 2 != 0, first.span(), second.span(), buckets.span(), room.span());
     const Exact<std::uint8_t> payload(room.view().part(0, size));
     Exact<V> decoded(values.size);
     require(decode(payload.view(), decoded.span()).ok(), "what was encoded is accepted");

@@ -48,9 +48,16 @@ CURVE_ACCEPTS: dict[str, Fields] = {
         "float64",
     ),
     "value_fit_dexp_not_finite": _accepted(_DEXP, "One NaN, and all decode to NaN.", "0000803f 0000c07f 000080bf"),
-    "value_sketch_example": _accepted("sketch(quantiles=3)", "The example of FORMAT.md, 5.13.", floats(1, 2, 3, -4, 2)),
+    "value_sketch_example": _accepted(
+        "sketch(quantiles=3, of='values')", "The example of FORMAT.md, 5.13.", floats(1, 2, 3, -4, 2)
+    ),
     "value_sketch_signs": _accepted(
         "sketch(quantiles=8)", "Eight buckets, some for either sign, none for both.", gradient(60)
+    ),
+    "value_sketch_squares": _accepted(
+        "sketch(quantiles=16)",
+        "The largest values have buckets of their own, the many small ones short words.",
+        floats(*((-1) ** (i // 3) * 0.9**i for i in range(60))),
     ),
     "value_sketch_few_distinct": _accepted(
         "sketch(quantiles=256)", "Three distinct values: buckets of unlike sizes.", floats(1, 1, 1, -1, 1, 0, 1, -1, 1)

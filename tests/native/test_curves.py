@@ -185,20 +185,34 @@ def test_sorting_is_by_value_and_stable(dtype):
 # --- sketch ---
 
 
-@pytest.mark.parametrize(("kind", "most"), [("normal", 0.02), ("laplace", 0.045)])
-def test_sketch_of_gradients(kind, most):
+@pytest.mark.parametrize("of", ["squares", "values"])
+@pytest.mark.parametrize("kind", ["normal", "laplace"])
+def test_sketch_of_gradients(kind, of):
     values = gradients()[kind]
-    assert relative_error(Sketch(), values) < most
-    errors = [relative_error(Sketch(quantiles), values) for quantiles in (4, 16, 64, 256)]
+    most = {("squares", "normal"): 0.012, ("squares", "laplace"): 0.025}.get((of, kind), 0.045)
+    assert relative_error(Sketch(64, of), values) < most
+    errors = [relative_error(Sketch(quantiles, of), values) for quantiles in (4, 16, 64, 256)]
     assert all(better < 0.8 * worse for worse, better in pairwise(errors))
-    # Buckets of one size: six bits each, and the means and lengths.
-    assert len(Sketch().encode(values, support_of(values), DRAW)) <= 1 + 64 * 4.5 + len(values) * 6.1 / 8
+    # Six bits each at most, and the means and lengths.
+    assert len(Sketch(64, of).encode(values, support_of(values), DRAW)) <= 1 + 64 * 4.5 + len(values) * 6.1 / 8
 
 
-def test_buckets_of_a_sketch_hold_alike_many():
+def test_quantiles_of_squares_bear_a_few_huge_values_and_cost_less():
+    values = np.random.default_rng(4).standard_t(2, 5000).astype(np.float32)
+    squares, alike = Sketch(64), Sketch(64, "values")
+    assert relative_error(squares, values) < 0.2 * relative_error(alike, values)
+    sizes = [len(codec.encode(values, support_of(values), DRAW)) for codec in (squares, alike)]
+    assert sizes[0] < 0.8 * sizes[1]
+
+
+def test_buckets_of_a_sketch_hold_alike_much():
     values = np.random.default_rng(5).permutation(np.arange(1, 6401, dtype=np.float32))
-    _, counts = np.unique(decoded(Sketch(64), values), return_counts=True)
+    _, counts = np.unique(decoded(Sketch(64, "values"), values), return_counts=True)
     assert counts.tolist() == [100] * 64
+    means, bucket = np.unique(decoded(Sketch(64), values), return_inverse=True)
+    sums = np.bincount(bucket, values.astype(np.float64) ** 2)
+    assert len(means) == 64
+    assert sums == pytest.approx(np.full(64, sums.mean()), rel=0.05)
 
 
 def test_few_distinct_values_are_exact_and_cost_their_entropy():
@@ -209,10 +223,11 @@ def test_few_distinct_values_are_exact_and_cost_their_entropy():
     assert 8 * len(codec.encode(values, support_of(values), DRAW)) / len(values) < 1.45
 
 
+@pytest.mark.parametrize("of", ["squares", "values"])
 @pytest.mark.parametrize("quantiles", [2, 3, 64])
-def test_no_bucket_is_of_both_signs(quantiles):
+def test_no_bucket_is_of_both_signs(quantiles, of):
     values = np.array([1e-3, -1e-3] * 4 + [5.0] * 90 + [-1e-3], np.float32)
-    assert np.array_equal(np.sign(decoded(Sketch(quantiles), values)), np.sign(values))
+    assert np.array_equal(np.sign(decoded(Sketch(quantiles, of), values)), np.sign(values))
 
 
 # --- refusals ---
@@ -228,9 +243,10 @@ def test_no_bucket_is_of_both_signs(quantiles):
         lambda: FitPoly(segments=1025),
         lambda: Sketch(quantiles=1),
         lambda: Sketch(quantiles=257),
+        lambda: Sketch(of="bits"),
         lambda: _native.fit_poly_encode(np.ones(3, np.float32), 10, 0, True),
         lambda: _native.fit_poly_encode(np.ones(3, np.float16), 5, 0, True),
-        lambda: _native.sketch_encode(np.ones(3, np.float32), 300),
+        lambda: _native.sketch_encode(np.ones(3, np.float32), 300, False),
     ],
 )
 def test_bad_settings_are_refused(make):

@@ -1,22 +1,51 @@
 """Buckets between quantiles; FORMAT.md, 5.13."""
 
+import math
+
 from reference import curves, huffman
 from reference.bits import BitReader, BitWriter, ByteReader, CorruptError
 from reference.floats import VALUE_TYPES
 
 
-def buckets_of(side: list[float], quantiles: int) -> list[list[float]]:
+def weights_of(side: list[float], of: str) -> list[float]:
+    largest = max(map(abs, side))
+    if of == "values":
+        return [1.0] * len(side)
+    return [(value / largest) * (value / largest) if largest else 0.0 for value in side]
+
+
+def total(numbers: list[float]) -> float:
+    out = 0.0
+    for number in numbers:
+        out += number
+    return out
+
+
+def positive_share(sides: list[list[float]], quantiles: int, of: str) -> int:
+    if not all(sides):
+        return quantiles if sides[0] else 0
+    sums = [total(weights_of(side, of)) for side in sides]
+    if of == "squares":
+        largest = [max(map(abs, side)) for side in sides]
+        units = [one / max(largest) for one in largest]
+        sums = [weight * (unit * unit) for weight, unit in zip(sums, units, strict=True)]
+    return min(max(math.floor(quantiles * (sums[0] / (sums[0] + sums[1])) + 0.5), 1), quantiles - 1)
+
+
+def buckets_of(side: list[float], quantiles: int, of: str) -> list[list[float]]:
     """Of falling values; equal ones stay together."""
-    buckets = []
-    start = 0
-    for quantile in range(1, quantiles + 1):
-        end = len(side) * quantile // quantiles
-        while 0 < end < len(side) and side[end] == side[end - 1]:
-            end += 1
-        if end > start:
-            buckets.append(side[start:end])
-            start = end
-    return buckets
+    if not side:
+        return []
+    weights = weights_of(side, of)
+    whole, before = total(weights), 0.0
+    buckets: dict[int, list[float]] = {}
+    number_of: dict[float, int] = {}
+    for value, weight in zip(side, weights, strict=True):
+        middle = (before + weight / 2) / whole if whole else 0.0
+        number = number_of.setdefault(value, min(math.floor(quantiles * middle), quantiles - 1))
+        buckets.setdefault(number, []).append(value)
+        before += weight
+    return list(buckets.values())
 
 
 def mean(bucket: list[float]) -> float:
@@ -26,7 +55,7 @@ def mean(bucket: list[float]) -> float:
     return max(min(bucket[0] + total, bucket[0]), bucket[-1])
 
 
-def encode(values: list[int], width: int, quantiles: int) -> bytes:
+def encode(values: list[int], width: int, quantiles: int, of: str) -> bytes:
     kind = VALUE_TYPES[width]
     if not values:
         return b""
@@ -35,12 +64,8 @@ def encode(values: list[int], width: int, quantiles: int) -> bytes:
     numbers = [curves.number(value, width) + 0.0 for value in values]  # -0.0 + 0.0 is +0.0
     order = curves.falling(numbers)
     sides = [[numbers[i] for i in order if numbers[i] >= 0], [numbers[i] for i in order if numbers[i] < 0]]
-    share, kept = len(sides[0]), len(values)
-    if 0 < share < kept:
-        share = min(max((2 * quantiles * share + kept) // (2 * kept), 1), quantiles - 1)
-    else:
-        share = quantiles if share else 0
-    buckets = buckets_of(sides[0], share) + buckets_of(sides[1], quantiles - share)
+    share = positive_share(sides, quantiles, of)
+    buckets = buckets_of(sides[0], share, of) + buckets_of(sides[1], quantiles - share, of)
     out = bytes([len(buckets) - 1])
     out += b"".join(curves.pattern(mean(bucket), width).to_bytes(width // 8, "little") for bucket in buckets)
     if len(buckets) == 1:

@@ -103,7 +103,7 @@ ENCODERS: dict[int, Callable[[list[int], int, Settings, int], bytes]] = {
         values, width, settings["degree"], settings["segments"]
     ),
     FIT_DEXP: lambda values, width, settings, key: fit_dexp.encode(values, width),
-    SKETCH: lambda values, width, settings, key: sketch.encode(values, width, settings["quantiles"]),
+    SKETCH: lambda values, width, settings, key: sketch.encode(values, width, settings["quantiles"], settings["of"]),
     FIT_POLY_ALONE: lambda values, width, settings, key: fit_poly.encode(
         values, width, settings["degree"], settings["segments"], permuted=False
     ),
