@@ -30,6 +30,7 @@ CODECS = (
     Sketch(16),
     Sketch(64),
     Sketch(256),
+    Sketch(64, "values"),
     Qsgd(),
 )
 
