@@ -15,8 +15,8 @@ struct Ranked {
     std::uint32_t place;
 };
 
-/// The most values whose places fit.
-constexpr std::uint64_t kMostSorted = std::uint64_t{1} << 32;
+/// The most values that can be counted and placed.
+constexpr std::uint64_t kMostSorted = 0xffffffffu;
 
 template <typename V>
 inline Bits<V> falling_key(V value) {
