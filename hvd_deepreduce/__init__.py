@@ -29,12 +29,15 @@ from hvd_deepreduce.sparsifiers.variance import Variance
 from hvd_deepreduce.timeline import Timeline
 from hvd_deepreduce.value_codecs.bf16 import BFloat16
 from hvd_deepreduce.value_codecs.deflate import Deflate
+from hvd_deepreduce.value_codecs.fit_dexp import FitDexp
+from hvd_deepreduce.value_codecs.fit_poly import FitPoly
 from hvd_deepreduce.value_codecs.fp16 import Float16
 from hvd_deepreduce.value_codecs.natural import Natural
 from hvd_deepreduce.value_codecs.onebit import OneBit
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
 from hvd_deepreduce.value_codecs.quant import Quant
 from hvd_deepreduce.value_codecs.raw import RawValues
+from hvd_deepreduce.value_codecs.sketch import Sketch
 from hvd_deepreduce.value_codecs.terngrad import TernGrad
 from hvd_deepreduce.value_codecs.twobit import TwoBit
 from hvd_deepreduce.writers import JsonLinesWriter, TensorBoardWriter
@@ -48,6 +51,8 @@ __all__ = [
     "Dgc",
     "DgcMemory",
     "Dropping",
+    "FitDexp",
+    "FitPoly",
     "Float16",
     "Huffman",
     "JsonLinesWriter",
@@ -68,6 +73,7 @@ __all__ = [
     "Rle",
     "Settings",
     "Sidco",
+    "Sketch",
     "TensorBoardWriter",
     "TernGrad",
     "Threshold",

@@ -102,6 +102,18 @@ def quant_decode(
     key: int,
     dtype: np.dtype[Any],
 ) -> Values: ...
+def fit_poly_encode(
+    values: Values, degree: int, segments: int, permuted: bool
+) -> tuple[bytes, NDArray[np.uint32] | None]:
+    """The payload; with `permuted` the order of values is in it, else beside it. Segments 0: as many as it takes."""
+
+def fit_poly_decode(payload: bytes, kept: int, degree: int, dtype: np.dtype[Any], permuted: bool) -> Values:
+    """In the order of positions where it was `permuted`, else in that of the payload."""
+
+def fit_dexp_encode(values: Values, permuted: bool) -> tuple[bytes, NDArray[np.uint32] | None]: ...
+def fit_dexp_decode(payload: bytes, kept: int, dtype: np.dtype[Any], permuted: bool) -> Values: ...
+def sketch_encode(values: Values, quantiles: int, squares: bool) -> bytes: ...
+def sketch_decode(payload: bytes, kept: int, dtype: np.dtype[Any]) -> Values: ...
 def random_u64(key: int, count: int) -> NDArray[np.uint64]:
     """The first draws of a key (FORMAT.md, 6)."""
 

@@ -163,7 +163,8 @@ class ValueCodec(Stage):
     order_preserving: ClassVar[bool] = True
     """The payload holds values in the order of positions. A codec that sorts ships its permutation in its payload."""
     ordered: ClassVar[OrderedValueCodec | None] = None
-    """Its form without a permutation, if any; the pipeline takes it when the index codec has an ordered form too."""
+    """Its form without a permutation, if any; the pipeline takes it when the index codec has an ordered form too. A
+    class variable, but where settings shape it."""
 
     @abstractmethod
     def encode(self, values: Values, support: Support, draw: Draw) -> bytes:

@@ -29,12 +29,15 @@ from hvd_deepreduce.sparsifiers.topk import TopK
 from hvd_deepreduce.sparsifiers.variance import Variance
 from hvd_deepreduce.value_codecs.bf16 import BFloat16
 from hvd_deepreduce.value_codecs.deflate import Deflate
+from hvd_deepreduce.value_codecs.fit_dexp import FitDexp
+from hvd_deepreduce.value_codecs.fit_poly import FitPoly
 from hvd_deepreduce.value_codecs.fp16 import Float16
 from hvd_deepreduce.value_codecs.natural import Natural
 from hvd_deepreduce.value_codecs.onebit import OneBit
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
 from hvd_deepreduce.value_codecs.quant import Quant
 from hvd_deepreduce.value_codecs.raw import RawValues
+from hvd_deepreduce.value_codecs.sketch import Sketch
 from hvd_deepreduce.value_codecs.terngrad import TernGrad
 from hvd_deepreduce.value_codecs.twobit import TwoBit
 
@@ -74,6 +77,9 @@ VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(
         "terngrad": TernGrad,
         "natural": Natural,
         "quant": Quant,
+        "fit_poly": FitPoly,
+        "fit_dexp": FitDexp,
+        "sketch": Sketch,
     }
 )
 MEMORIES: Final[Mapping[str, type[Memory]]] = MappingProxyType(
@@ -101,8 +107,9 @@ def _index_forms() -> list[type[IndexCodec] | type[OrderedIndexCodec]]:
 
 
 def _value_forms() -> list[type[ValueCodec] | type[OrderedValueCodec]]:
-    codecs = VALUE_CODECS.values()
-    return [*codecs, *(type(codec.ordered) for codec in codecs if codec.ordered is not None)]
+    # Settings may shape an ordered form, so that only an instance has it.
+    ordered = (codec().ordered for codec in VALUE_CODECS.values())
+    return [*VALUE_CODECS.values(), *(type(form) for form in ordered if form is not None)]
 
 
 _check("sparsifiers", SPARSIFIERS, ())

@@ -28,7 +28,7 @@ class RawOrdered(OrderedIndexCodec):
         dtype = view.position_dtype
         require_payload_length("raw in value order", payload, kept * dtype.itemsize)
         sent = np.frombuffer(payload, dtype.newbyteorder("<")).astype(dtype)
-        by_position = np.argsort(sent, kind="stable")
+        by_position = np.argsort(sent)
         positions = sent[by_position]
         if kept and int(positions[-1]) >= view.numel:
             raise CorruptPayloadError(f"raw in value order: position {positions[-1]} is outside numel {view.numel}")

@@ -7,6 +7,7 @@ PYBIND11_MODULE(_native, module) {
     deepreduce::binding::bind_value_codecs(module);
     deepreduce::binding::bind_quantizers(module);
     deepreduce::binding::bind_quant(module);
+    deepreduce::binding::bind_curves(module);
     deepreduce::binding::bind_frames(module);
     deepreduce::binding::bind_stages(module);
 }

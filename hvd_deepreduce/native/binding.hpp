@@ -10,6 +10,7 @@ void bind_index_codecs(pybind11::module_& module);
 void bind_value_codecs(pybind11::module_& module);
 void bind_quantizers(pybind11::module_& module);
 void bind_quant(pybind11::module_& module);
+void bind_curves(pybind11::module_& module);
 void bind_frames(pybind11::module_& module);
 void bind_stages(pybind11::module_& module);
 

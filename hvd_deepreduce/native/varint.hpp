@@ -44,7 +44,9 @@ class VarintWriter {
 
 class VarintReader {
   public:
-    explicit VarintReader(Bytes in) : in_(in) {}
+    explicit VarintReader(Bytes in, std::size_t position = 0) : in_(in), position_(position) {}
+
+    std::size_t position() const { return position_; }
 
     /// Reads the next value, below 2**35; false, and `failure` says why, where there is none.
     bool take(std::uint64_t& value) {
@@ -87,7 +89,7 @@ class VarintReader {
 
   private:
     Bytes in_;
-    std::size_t position_ = 0;
+    std::size_t position_;
     std::size_t start_ = 0;
 };
 

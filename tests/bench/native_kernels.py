@@ -26,6 +26,9 @@ VALUE_CODECS_TIMED = (
     "twobit('column')",
     "terngrad",
     "natural",
+    "fit_poly",
+    "fit_dexp",
+    "sketch",
 )
 
 

@@ -25,6 +25,8 @@ _MORE: Mapping[str, list[dict[str, Any]]] = {
     "onebit": [{"centroid": "min"}, {"centroid": "column"}],
     "twobit": [{"centroid": "min"}, {"centroid": "column"}],
     "qsgd": [{"bits": 2, "bucket": 3}, {"bits": 16, "bucket": 2**20}, {"bits": 5, "bucket": 1}],
+    "fit_poly": [{"degree": 1, "segments": 40}],
+    "sketch": [{"quantiles": 256, "of": "values"}],
     "quant": [{"error": 0.001}, {"error": 0.5}, {"error": 0.1, "unbiased": True}],
 }
 

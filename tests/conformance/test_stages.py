@@ -39,7 +39,7 @@ def test_none_is_forgotten():
 
 @pytest.mark.parametrize("table", [INDEX_CODECS, VALUE_CODECS], ids=["index", "value"])
 def test_wire_ids_are_unique(table):
-    forms = [form for cls in table.values() for form in (cls, cls.ordered) if form is not None]
+    forms = [form for cls in table.values() for form in (cls, cls().ordered) if form is not None]
     ids = [wire_id for form in forms for wire_id in getattr(form, "wire_ids", ()) or (form.wire_id,)]
     assert len(set(ids)) == len(ids)
     assert all(1 <= wire_id < 128 for wire_id in ids), "an id of more than one byte"

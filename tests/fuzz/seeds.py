@@ -19,9 +19,12 @@ SPARSIFIERS = ("none", "topk", "threshold", "dropping")
 INDEX_IDS = (1, 3, 4)
 VALUE_IDS = (1, 2, 3, 4)
 INDEX_TARGETS = {"huffman(of='bytes')": "huffman_bytes", "huffman(of='gaps')": "huffman_gaps"}
-VALUE_TARGETS = {name: name for name in ("fp16", "bf16", "qsgd", "terngrad", "natural", "quant")} | dict.fromkeys(
-    ("onebit", "twobit"), "centroids"
-)
+VALUE_TARGETS = {name: name for name in ("fp16", "bf16", "qsgd", "terngrad", "natural", "quant", "sketch")} | {
+    "onebit": "centroids",
+    "twobit": "centroids",
+    "fit_poly": "fit",
+    "fit_dexp": "fit",
+}
 
 
 def kept_of(fields: vectors.Fields) -> int:
@@ -47,6 +50,13 @@ def value_input(fields: vectors.Fields) -> bytes:
     codec = stage_of("value", VALUE_CODECS, fields["settings"])
     if codec.name == "quant":
         return quant_input(kept_of(fields), is_double(fields) + 2 * codec.unbiased, 1, bytes.fromhex(fields["payload"]))
+    if codec.name == "sketch":
+        flags = is_double(fields) + 2 * min(codec.quantiles - 2, 127)
+        return struct.pack("<HB", kept_of(fields) % 4096, flags) + bytes.fromhex(fields["payload"])
+    if codec.name in ("fit_poly", "fit_dexp"):
+        flags = is_double(fields) + 2 + 4 * (codec.name == "fit_dexp") + 8 * min(getattr(codec, "segments", 0), 31)
+        head = struct.pack("<HBB", kept_of(fields) % 1024, flags, getattr(codec, "degree", 1) - 1)
+        return head + bytes.fromhex(fields["payload"])
     head = kept_of(fields).to_bytes(5, "little") + bytes([is_double(fields)])
     if codec.name == "qsgd":
         head += bytes([codec.bits - 2]) + (codec.bucket - 1).to_bytes(3, "little")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reference import index_codecs, shared_support, value_codecs
+from reference import curves, index_codecs, shared_support, value_codecs
 from reference.bits import ByteReader, CorruptError, varint
 from reference.floats import VALUE_TYPES
 
@@ -19,6 +19,12 @@ class Codecs:
     """With the sender's "key", and "rows" and "columns" of the tensor, for a codec that has to know."""
     shared: tuple[int, int] | None = None
     """Key and kept of a support that all ranks know."""
+
+    def ids(self) -> tuple[tuple[int, ...], int]:
+        """Of positions and values, as they stand in a frame."""
+        if index_codecs.RAW in self.index_ids and self.value_id in value_codecs.ORDERED:
+            return (index_codecs.ORDERED,), value_codecs.ORDERED[self.value_id]
+        return self.index_ids, self.value_id
 
 
 @dataclass(frozen=True)
@@ -52,10 +58,11 @@ def parse(reader: ByteReader, codecs: Codecs, numel: int) -> Parsed:
         if special > 1:
             raise CorruptError(f"frame: special {special}")
         return Parsed(0, special=special)
-    if index_id not in codecs.index_ids:
+    index_ids, needed = codecs.ids()
+    if index_id not in index_ids:
         raise CorruptError(f"frame: index id {index_id}")
     value_id = reader.varint()
-    if value_id != codecs.value_id:
+    if value_id != needed:
         raise CorruptError(f"frame: value id {value_id}")
     kept, index_length, value_length = reader.varint(), reader.varint(), reader.varint()
     if not 1 <= kept <= numel:
@@ -88,8 +95,10 @@ def encode(positions: list[int], values: list[int], codecs: Codecs, numel: int, 
     """With the first of the index ids, from sorted positions and their values."""
     if not positions:
         return EMPTY.to_bytes()
-    index_id = codecs.index_ids[0]
-    index_payload = b"" if index_id == shared_support.ID else index_codecs.ENCODERS[index_id](positions, numel)
+    (index_id, *_), value_id = codecs.ids()
     settings = {**codecs.value_settings, "positions": positions}
-    value_payload = value_codecs.ENCODERS[codecs.value_id](values, width, settings, key)
-    return Parsed(index_id, 0, codecs.value_id, len(positions), index_payload, value_payload).to_bytes()
+    value_payload = value_codecs.ENCODERS[value_id](values, width, settings, key)
+    if index_id == index_codecs.ORDERED:
+        positions = [positions[i] for i in curves.falling([curves.number(value, width) for value in values])]
+    index_payload = b"" if index_id == shared_support.ID else index_codecs.ENCODERS[index_id](positions, numel)
+    return Parsed(index_id, 0, value_id, len(positions), index_payload, value_payload).to_bytes()

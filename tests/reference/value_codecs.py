@@ -8,11 +8,14 @@ An encoder is (values, width, settings, key) -> payload, a decoder (payload, kep
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reference import centroids, deflate, natural, qsgd, quant, terngrad
+from reference import centroids, curves, deflate, fit_dexp, fit_poly, natural, qsgd, quant, sketch, terngrad
 from reference.bits import CorruptError, TruncatedError
 from reference.floats import BFLOAT16, BINARY16, BINARY32, VALUE_TYPES, Format
 
 RAW, FP16, BF16, QSGD, DEFLATE, ONEBIT, TWOBIT, TERNGRAD, NATURAL, QUANT = range(1, 11)
+FIT_POLY, FIT_DEXP, SKETCH, FIT_POLY_ALONE, FIT_DEXP_ALONE = range(11, 16)
+# Beside raw positions, which come in the order of values: the id without a permutation.
+ORDERED = {FIT_POLY: FIT_POLY_ALONE, FIT_DEXP: FIT_DEXP_ALONE}
 Settings = Mapping[str, Any]
 
 
@@ -96,6 +99,15 @@ ENCODERS: dict[int, Callable[[list[int], int, Settings, int], bytes]] = {
     TERNGRAD: lambda values, width, settings, key: terngrad.encode(values, width, key),
     NATURAL: lambda values, width, settings, key: natural.encode(values, width, key),
     QUANT: quant_encode,
+    FIT_POLY: lambda values, width, settings, key: fit_poly.encode(
+        values, width, settings["degree"], settings["segments"]
+    ),
+    FIT_DEXP: lambda values, width, settings, key: fit_dexp.encode(values, width),
+    SKETCH: lambda values, width, settings, key: sketch.encode(values, width, settings["quantiles"], settings["of"]),
+    FIT_POLY_ALONE: lambda values, width, settings, key: fit_poly.encode(
+        values, width, settings["degree"], settings["segments"], permuted=False
+    ),
+    FIT_DEXP_ALONE: lambda values, width, settings, key: fit_dexp.encode(values, width, permuted=False),
 }
 DECODERS: dict[int, Callable[[bytes, int, int, Settings], list[int]]] = {
     RAW: raw_decode,
@@ -108,6 +120,13 @@ DECODERS: dict[int, Callable[[bytes, int, int, Settings], list[int]]] = {
     TERNGRAD: lambda payload, kept, width, settings: terngrad.decode(payload, kept, width),
     NATURAL: lambda payload, kept, width, settings: natural.decode(payload, kept, width),
     QUANT: quant_decode,
+    FIT_POLY: lambda payload, kept, width, settings: fit_poly.decode(payload, kept, width, settings["degree"]),
+    FIT_DEXP: lambda payload, kept, width, settings: fit_dexp.decode(payload, kept, width),
+    SKETCH: lambda payload, kept, width, settings: sketch.decode(payload, kept, width),
+    FIT_POLY_ALONE: lambda payload, kept, width, settings: fit_poly.decode(
+        payload, kept, width, settings["degree"], permuted=False
+    ),
+    FIT_DEXP_ALONE: lambda payload, kept, width, settings: fit_dexp.decode(payload, kept, width, permuted=False),
 }
 
 # Bytes of a payload, where values do not matter: (kept, width, settings) -> size.
@@ -121,9 +140,24 @@ SIZES: dict[int, Callable[[int, int, Settings], int]] = {
     TERNGRAD: lambda kept, width, settings: width // 8 + -(-kept // 5),
 }
 
+
+def fit_poly_limit(kept: int, width: int, settings: Settings) -> int:
+    pieces = min(settings["segments"] or fit_poly.MOST_OWN_SEGMENTS, kept)
+    side = 2 * width // 8 + 5 + pieces * (9 + 4 * settings["degree"])
+    return 6 + 2 * side + -(-kept * curves.place_bits(kept) // 8)
+
+
+def sketch_limit(kept: int, width: int, settings: Settings) -> int:
+    buckets = min(kept, settings["quantiles"])
+    return 1 + buckets * width // 8 + -(-(4 * buckets + 15 * kept) // 8)
+
+
 # Where the size depends on the values, the most it can be.
 LIMITS: dict[int, Callable[[int, int, Settings], int]] = {
     DEFLATE: lambda kept, width, settings: deflate.limit(kept * width // 8),
     NATURAL: lambda kept, width, settings: 3 + -(-kept * {32: 9, 64: 12}[width] // 8),
     QUANT: lambda kept, width, settings: 7 + 2 * width // 8 + 8 * kept,
+    FIT_POLY: fit_poly_limit,
+    FIT_DEXP: lambda kept, width, settings: 40 + 4 * width // 8 + -(-kept * curves.place_bits(kept) // 8),
+    SKETCH: sketch_limit,
 }
