@@ -11,6 +11,7 @@ from hvd_deepreduce.index_codecs.bitmap import Bitmap
 from hvd_deepreduce.index_codecs.delta import Delta
 from hvd_deepreduce.index_codecs.huffman import Huffman
 from hvd_deepreduce.index_codecs.matrix import Matrix
+from hvd_deepreduce.index_codecs.pco import Pco
 from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
 from hvd_deepreduce.index_codecs.rle import Rle
@@ -32,6 +33,7 @@ from hvd_deepreduce.value_codecs.deflate import Deflate
 from hvd_deepreduce.value_codecs.fp16 import Float16
 from hvd_deepreduce.value_codecs.natural import Natural
 from hvd_deepreduce.value_codecs.onebit import OneBit
+from hvd_deepreduce.value_codecs.pco import PcoValues
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
 from hvd_deepreduce.value_codecs.quant import Quant
 from hvd_deepreduce.value_codecs.raw import RawValues
@@ -60,6 +62,7 @@ INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType(
         "huffman": Huffman,
         "delta": Delta,
         "matrix": Matrix,
+        "pco": Pco,
     }
 )
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(
@@ -74,6 +77,7 @@ VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(
         "terngrad": TernGrad,
         "natural": Natural,
         "quant": Quant,
+        "pco": PcoValues,
     }
 )
 MEMORIES: Final[Mapping[str, type[Memory]]] = MappingProxyType(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import hashlib
+import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +32,11 @@ def describe(stage: Stage) -> str:
     """
     settings = [f"{f.name}={getattr(stage, f.name)!r}" for f in dataclasses.fields(stage)]  # type: ignore[arg-type]
     return stage.name + (f"({', '.join(settings)})" if settings else "")
+
+
+def is_available(stage: type[Stage]) -> bool:
+    """Whether all that a stage needs is installed."""
+    return stage.package is None or importlib.util.find_spec(stage.package) is not None
 
 
 def stage_of(kind: str, table: Mapping[str, type[_S]], given: str | _S) -> _S:
@@ -70,6 +76,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         require_integer("settings", "seed", self.seed, minimum=0, maximum=2**64 - 1)
+        for stage in (self.sparsifier, self.index, self.value, self.memory):
+            if not is_available(type(stage)):
+                raise InvalidSettingError(
+                    f"{describe(stage)} needs the package {stage.package}: pip install {stage.package}"
+                )
         missing = [slot for slot in self.sparsifier.requires if slot not in self.memory.slots]
         if missing:
             fitting = [name for name, memory in MEMORIES.items() if set(self.sparsifier.requires) <= set(memory.slots)]

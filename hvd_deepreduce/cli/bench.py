@@ -23,7 +23,7 @@ from hvd_deepreduce.checks import require_fraction, require_integer
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.measure import Measurement, measure
 from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS
-from hvd_deepreduce.settings import DEFAULT_INDEX, DEFAULT_VALUE, Settings
+from hvd_deepreduce.settings import DEFAULT_INDEX, DEFAULT_VALUE, Settings, is_available
 
 _PLAIN_STEP = 10
 _DEFAULT_DENSITY = 0.01
@@ -80,8 +80,9 @@ def _settings(sparsifier: str, index: str, value: str) -> Settings:
 def _pairs(index: Sequence[str] | None, value: Sequence[str] | None) -> list[tuple[str, str]]:
     if index or value:
         return [(one, other) for one in index or [DEFAULT_INDEX] for other in value or [DEFAULT_VALUE]]
-    by_index = [(name, "raw") for name in INDEX_CODECS]
-    return by_index + [(DEFAULT_INDEX, name) for name in VALUE_CODECS if name != "raw"]
+    by_index = [(name, "raw") for name, codec in INDEX_CODECS.items() if is_available(codec)]
+    values = [name for name, codec in VALUE_CODECS.items() if is_available(codec) and name != "raw"]
+    return by_index + [(DEFAULT_INDEX, name) for name in values]
 
 
 def _load(paths: Sequence[Path]) -> dict[str, Any]:

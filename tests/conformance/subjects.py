@@ -26,6 +26,7 @@ _MORE: Mapping[str, list[dict[str, Any]]] = {
     "twobit": [{"centroid": "min"}, {"centroid": "column"}],
     "qsgd": [{"bits": 2, "bucket": 3}, {"bits": 16, "bucket": 2**20}, {"bits": 5, "bucket": 1}],
     "quant": [{"error": 0.001}, {"error": 0.5}, {"error": 0.1, "unbiased": True}],
+    "value pco": [{"level": 0}],
 }
 
 

@@ -7,6 +7,7 @@ from reference.fingerprint import fingerprint
 from golden.frame_cases import FRAME_ACCEPTS
 from golden.matrix_cases import MATRIX_ACCEPTS
 from golden.more_index_accepts import MORE_INDEX_ACCEPTS, positions_text
+from golden.pco_cases import PCO_ACCEPTS
 from golden.quant_cases import QUANT_ACCEPTS
 from golden.value_accept_cases import VALUE_ACCEPTS
 from golden.value_accept_cases import floats as _floats
@@ -247,6 +248,7 @@ ACCEPTS: dict[str, Fields] = {
     **VALUE_ACCEPTS,
     # --- 5.10 ---
     **QUANT_ACCEPTS,
+    **PCO_ACCEPTS,
     # --- 3 ---
     **FRAME_ACCEPTS,
     # --- 2 ---

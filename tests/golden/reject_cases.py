@@ -9,6 +9,7 @@ from reference.fingerprint import fingerprint
 
 from golden.matrix_cases import MATRIX_REJECTS
 from golden.more_index_rejects import MORE_INDEX_REJECTS, bits_text, index_reject
+from golden.pco_cases import PCO_REJECTS
 from golden.quant_cases import QUANT_REJECTS
 from golden.value_reject_cases import VALUE_REJECTS
 from golden.value_reject_cases import rejected as _value
@@ -166,6 +167,7 @@ REJECTS: dict[str, Fields] = {
     ),
     **VALUE_REJECTS,
     **QUANT_REJECTS,
+    **PCO_REJECTS,
     # --- 3 ---
     "frame_nothing": _frame("No bytes at all.", "", _TRUNCATED, "index id"),
     "frame_special_unknown": _frame("Only 0 and 1 are special frames.", "0002", _CORRUPT, "special frame of kind 2"),

@@ -30,6 +30,7 @@ INDEX_IDS = {
     "huffman(of='gaps')": 7,
     "delta": 8,
     "matrix": 10,
+    "pco(level=8)": 13,
 }
 
 

@@ -8,11 +8,12 @@ the order they were sent; only id 2 sends another than the sorted one. Id 10 dep
 from collections.abc import Callable
 from math import log2
 
-from reference import huffman, matrix, rice, varint_codecs
+from reference import huffman, matrix, pco, rice, varint_codecs
 from reference.bits import BitReader, BitWriter, ByteReader, CorruptError, TruncatedError
 
 RAW, ORDERED, BITMAP, RICE, RLE, HUFFMAN_BYTES, HUFFMAN_GAPS, DELTA = 1, 2, 3, 4, 5, 6, 7, 8
 MATRIX = 10
+PCO = 13
 
 
 def position_size(numel: int) -> int:
@@ -75,6 +76,7 @@ ENCODERS: dict[int, Callable[[list[int], int], bytes]] = {
     HUFFMAN_GAPS: huffman.gaps_encode,
     DELTA: varint_codecs.delta_encode,
     MATRIX: lambda positions, numel: matrix.encode(positions, 1, numel),
+    PCO: pco.encode,
 }
 DECODERS: dict[int, Callable[[bytes, int, int], list[int]]] = {
     RAW: raw_decode,
@@ -86,6 +88,7 @@ DECODERS: dict[int, Callable[[bytes, int, int], list[int]]] = {
     HUFFMAN_GAPS: huffman.gaps_decode,
     DELTA: varint_codecs.delta_decode,
     MATRIX: lambda payload, kept, numel: matrix.decode(payload, kept, 1, numel),
+    PCO: pco.decode,
 }
 
 
@@ -130,5 +133,6 @@ BITS_PER_KEPT: dict[int, Callable[[float, int], tuple[float, float]]] = {
     HUFFMAN_BYTES: lambda density, numel: _about(huffman.bits_per_position(numel)),
     HUFFMAN_GAPS: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 200 / (density * numel)),
     DELTA: lambda density, numel: _about(_delta_bits(density)),
+    PCO: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 0.02 + 500 / (density * numel)),
     MATRIX: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 0.01 + 8 / (density * numel)),
 }

@@ -8,11 +8,12 @@ An encoder is (values, width, settings, key) -> payload, a decoder (payload, kep
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reference import centroids, deflate, natural, qsgd, quant, terngrad
+from reference import centroids, deflate, natural, pco, qsgd, quant, terngrad
 from reference.bits import CorruptError, TruncatedError
 from reference.floats import BFLOAT16, BINARY16, BINARY32, VALUE_TYPES, Format
 
 RAW, FP16, BF16, QSGD, DEFLATE, ONEBIT, TWOBIT, TERNGRAD, NATURAL, QUANT = range(1, 11)
+PCO = 14
 Settings = Mapping[str, Any]
 
 
@@ -96,6 +97,7 @@ ENCODERS: dict[int, Callable[[list[int], int, Settings, int], bytes]] = {
     TERNGRAD: lambda values, width, settings, key: terngrad.encode(values, width, key),
     NATURAL: lambda values, width, settings, key: natural.encode(values, width, key),
     QUANT: quant_encode,
+    PCO: lambda values, width, settings, key: pco.encode_numbers(values, width, floats=True),
 }
 DECODERS: dict[int, Callable[[bytes, int, int, Settings], list[int]]] = {
     RAW: raw_decode,
@@ -108,6 +110,7 @@ DECODERS: dict[int, Callable[[bytes, int, int, Settings], list[int]]] = {
     TERNGRAD: lambda payload, kept, width, settings: terngrad.decode(payload, kept, width),
     NATURAL: lambda payload, kept, width, settings: natural.decode(payload, kept, width),
     QUANT: quant_decode,
+    PCO: lambda payload, kept, width, settings: pco.decode_numbers(payload, kept, width, floats=True),
 }
 
 # Bytes of a payload, where values do not matter: (kept, width, settings) -> size.
@@ -125,5 +128,6 @@ SIZES: dict[int, Callable[[int, int, Settings], int]] = {
 LIMITS: dict[int, Callable[[int, int, Settings], int]] = {
     DEFLATE: lambda kept, width, settings: deflate.limit(kept * width // 8),
     NATURAL: lambda kept, width, settings: 3 + -(-kept * {32: 9, 64: 12}[width] // 8),
+    PCO: lambda kept, width, settings: pco.limit(kept, width // 8),
     QUANT: lambda kept, width, settings: 7 + 2 * width // 8 + 8 * kept,
 }
