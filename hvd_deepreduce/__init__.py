@@ -4,6 +4,7 @@
 """
 
 from hvd_deepreduce.errors import DeepReduceError
+from hvd_deepreduce.index_codecs.auto import Auto
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
 from hvd_deepreduce.index_codecs.delta import Delta
 from hvd_deepreduce.index_codecs.huffman import Huffman
@@ -42,6 +43,7 @@ from hvd_deepreduce.value_codecs.twobit import TwoBit
 from hvd_deepreduce.writers import JsonLinesWriter, TensorBoardWriter
 
 __all__ = [
+    "Auto",
     "BFloat16",
     "Bitmap",
     "DeepReduceError",

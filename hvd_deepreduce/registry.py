@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from hvd_deepreduce.contracts import IndexCodec, Memory, OrderedIndexCodec, OrderedValueCodec, Sparsifier, ValueCodec
+from hvd_deepreduce.index_codecs.auto import Auto
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
 from hvd_deepreduce.index_codecs.delta import Delta
 from hvd_deepreduce.index_codecs.huffman import Huffman
@@ -63,6 +64,7 @@ INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType(
         "delta": Delta,
         "matrix": Matrix,
         "pco": Pco,
+        "auto": Auto,
     }
 )
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(

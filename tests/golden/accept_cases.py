@@ -4,6 +4,7 @@ from reference import rice
 from reference.bundle import ERROR, FRAMES, Expected, encode, encode_error
 from reference.fingerprint import fingerprint
 
+from golden.auto_cases import AUTO_ACCEPTS
 from golden.frame_cases import FRAME_ACCEPTS
 from golden.matrix_cases import MATRIX_ACCEPTS
 from golden.more_index_accepts import MORE_INDEX_ACCEPTS, positions_text
@@ -249,6 +250,7 @@ ACCEPTS: dict[str, Fields] = {
     # --- 5.10 ---
     **QUANT_ACCEPTS,
     **PCO_ACCEPTS,
+    **AUTO_ACCEPTS,
     # --- 3 ---
     **FRAME_ACCEPTS,
     # --- 2 ---

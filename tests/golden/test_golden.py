@@ -31,6 +31,7 @@ INDEX_IDS = {
     "delta": 8,
     "matrix": 10,
     "pco(level=8)": 13,
+    "auto": 14,
 }
 
 
