@@ -41,10 +41,8 @@ def fastest(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    print(
-        "| layer, density | kept | chosen | bytes: rice | matrix | auto | encode: rice, ms | auto / rice | auto / matrix |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| layer, density | kept | chosen | bytes of rice, matrix, auto | rice, ms | auto / rice | auto / matrix |")
+    print("|---|---|---|---|---|---|---|")
     draw = Draw()
     for rows, columns, density in SHAPES:
         for shape, evenness in ((1e6, "even"), (2.0, "uneven")):
@@ -52,11 +50,10 @@ def main() -> None:
             codecs = (Rice(), Matrix(), Auto())
             payloads = [codec.encode(given, draw) for codec in codecs]
             rice, matrix, auto = (fastest(lambda c=codec, s=given: c.encode(s, draw)) for codec in codecs)
-            sizes = " | ".join(f"{len(payload):,}" for payload in payloads)
-            print(
-                f"| {rows} × {columns}, {density:.1%}, {evenness} | {given.kept:,} | {NAMES[payloads[2][0]]} | {sizes} | "
-                f"{1e3 * rice:.3f} | {auto / rice:.2f} | {auto / matrix:.2f} |"
-            )
+            name = f"{rows} × {columns}, {density:.1%}, {evenness}"
+            sizes = ", ".join(f"{len(payload):,}" for payload in payloads)
+            times = f"{1e3 * rice:.3f} | {auto / rice:.2f} | {auto / matrix:.2f}"
+            print(f"| {name} | {given.kept:,} | {NAMES[payloads[2][0]]} | {sizes} | {times} |")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Cases of `auto`, FORMAT.md, 4.14. Which id is chosen is the encoder's affair: where it may change, it is read only."""
+"""Cases of `auto`, FORMAT.md, 4.14. Which id is chosen is the encoder's affair, so most are read only."""
 
 from golden.more_index_rejects import index_reject
 from golden.vectors import Fields
