@@ -18,16 +18,14 @@ from torch.nn import functional
 from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
-from hvd_deepreduce.sparse import TensorSpec
+from hvd_deepreduce.sparse import TensorSpec, Values
+from hvd_deepreduce.torch.demo.image_data import load
 
 ROOT = Path(__file__).parents[2]
 Losses = Iterator[Callable[[], Tensor]]
 
 
 def images(batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-    sys.path.insert(0, str(ROOT / "torch" / "examples"))
-    from image_data import load
-
     data = load()
     while True:
         for chosen in torch.randperm(len(data.train_images)).split(batch):
@@ -132,7 +130,8 @@ def ncf() -> tuple[nn.Module, Losses]:
 MODELS = {"mlp": mlp, "resnet20": resnet20, "lstm": lstm, "ncf": ncf}
 
 
-def capture(name: str, rate: float, density: float, steps: list[int], folder: Path) -> None:
+def captured(name: str, rate: float, density: float, steps: list[int]) -> Iterator[tuple[int, int, Values]]:
+    """Step, number of the layer, and what is coded then: gradient plus residual, in the layer's own shape."""
     torch.manual_seed(0)
     model, losses = MODELS[name]()
     pipeline = Pipeline(Settings.of(f"topk(density={density})", "raw", "raw", "residual"))
@@ -146,15 +145,20 @@ def capture(name: str, rate: float, density: float, steps: list[int], folder: Pa
         for place, (spec, own, (_, parameter)) in enumerate(zip(specs, slots, layers, strict=True)):
             gradient = parameter.grad.detach().numpy().ravel()
             if step in steps and spec.numel >= 1000:
-                compensated = (own["residual"] + gradient).reshape(spec.shape)
-                what = f"{name}_lr{rate}_d{density}_step{step}_layer{place}"
-                np.save(folder / f"{what}.npy", compensated)
+                yield step, place, (own["residual"] + gradient).reshape(spec.shape)
             before = own["residual"] + gradient
             pipeline.encode(gradient, spec, own, Draw())
             with torch.no_grad():
                 parameter -= rate * torch.from_numpy((before - own["residual"]).reshape(spec.shape))
         if step % 50 == 0:
-            print(f"{name} lr {rate} density {density} step {step}: loss {loss.item():.3f}", flush=True)
+            print(
+                f"{name} lr {rate} density {density} step {step}: loss {loss.item():.3f}", file=sys.stderr, flush=True
+            )
+
+
+def capture(name: str, rate: float, density: float, steps: list[int], folder: Path) -> None:
+    for step, place, compensated in captured(name, rate, density, steps):
+        np.save(folder / f"{name}_lr{rate}_d{density}_step{step}_layer{place}.npy", compensated)
 
 
 def main() -> None:
