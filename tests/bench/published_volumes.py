@@ -3,8 +3,8 @@
 Published (tables 2 and 4, LSTM): Top-r .2033, BF-P0 .1425, Fit-Poly .1039, BF-P0+QSGD .0621. Gradients are those of
 `capture_gradients.py`, gradient plus residual with 10 % sent; without a folder of files they are captured on the spot.
 
-Ours takes, in every layer, the error that QSGD with 7 bits has there on the same values, or less: BF-P0+QSGD has that of
-its false positives besides.
+Ours takes, in every layer, the error that QSGD with 7 bits has there on the same values, or less; BF-P0+QSGD has that
+of its false positives besides.
 """
 
 from __future__ import annotations
