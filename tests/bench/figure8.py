@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from capture_gradients import captured
 
+from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.measure import Measurement, measure
 from hvd_deepreduce.recipes import RECIPES
 from hvd_deepreduce.settings import Settings
@@ -35,8 +36,12 @@ class Method:
 
     @property
     def exists(self) -> bool:
-        name = self.stages.partition("(")[0]
-        return "+" in self.stages or name in RECIPES
+        """Whether this version has its recipe and codecs, and what these need is installed."""
+        try:
+            Settings.from_string(self.stages)
+        except InvalidSettingError:
+            return False
+        return True
 
 
 METHODS = [
@@ -97,7 +102,7 @@ def measured(array: Values) -> list[Row]:
     rows = []
     for method in METHODS:
         if not method.exists:
-            print(f"{method.label}: no recipe {method.stages} in this version")
+            print(f"{method.label}: no {method.stages} in this version")
             continue
         settings = Settings.from_string(method.stages)
         rows.append(Row.of(method, [measure(array, settings, method.label) for _ in range(REPEATS)]))
@@ -130,6 +135,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
     mpl.use("agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
     with mpl.rc_context({"svg.hashsalt": "figure8", "font.size": 9}):
         figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5.5), sharey=True)
@@ -142,7 +148,11 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         left.set(xlabel="relative volume, %", yticks=places, yticklabels=labels, title="what is sent")
         right.barh(places - 0.2, [row.encode for row in rows], 0.4, label="encode", color="C2")
         right.barh(places + 0.2, [row.decode for row in rows], 0.4, label="decode", color="C3")
-        right.set(xlabel="ms for 36,864 elements, 1 % kept", xscale="log", title="time, without selection")
+        right.set(
+            xlabel="ms for 36,864 elements, 1 % kept", xscale="log", title="time, without selection", xlim=(1e-3, None)
+        )
+        right.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        right.xaxis.set_minor_formatter(NullFormatter())
         left.invert_yaxis()
         for axis in (left, right):
             axis.grid(axis="x", alpha=0.3)
@@ -163,10 +173,11 @@ def put(text: str, page: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gradient", type=Path, help="a .npy file of capture_gradients.py instead")
     parser.add_argument("--step", type=int, default=100, help="of training, at which the gradient is captured")
     parser.add_argument("--write", action="store_true", help="into docs/")
     options = parser.parse_args()
-    rows = measured(gradient(options.step))
+    rows = measured(np.load(options.gradient) if options.gradient else gradient(options.step))
     print(table(rows))
     if options.write:
         put(table(rows), DOCS / "figure8.md")

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from capture_gradients import MODELS, captured
 
+from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.measure import Measurement, measure
-from hvd_deepreduce.recipes import RECIPES
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import Values
 
@@ -61,12 +61,21 @@ class Sum:
         return f"{self.sent / self.numel:.4f} | {sqrt(self.error / self.norm):.3f} | {self.worst:.2f}"
 
 
+def exists(recipe: str) -> bool:
+    """Whether this version has it and its codecs."""
+    try:
+        Settings.from_string(recipe)
+    except InvalidSettingError:
+        return False
+    return True
+
+
 def methods() -> Mapping[str, Callable[[float], str]]:
     """Label -> the stages, for the error that QSGD has."""
     found: dict[str, Callable[[float], str]] = {
         label: lambda _, name=name: f"{name}(density={DENSITY})"
         for label, (name, _) in RECIPE_OF.items()
-        if name in RECIPES
+        if exists(name)
     }
     for index in ("rice", "matrix", "auto"):
         found[f"{index} + quant"] = lambda error, index=index: f"{TOP_K}+{index}+quant(error={error})+residual"
@@ -101,7 +110,7 @@ def main() -> None:
             one = measure(gradient, Settings.from_string(stages(error)), model)
             for name in (model, "all"):
                 sums[name][label].add(one, norm, qsgd)
-    missing = [f"{label} ({name})" for label, (name, _) in RECIPE_OF.items() if name not in RECIPES]
+    missing = [f"{label} ({name})" for label, (name, _) in RECIPE_OF.items() if not exists(name)]
     if missing:
         print("No recipe in this version: " + ", ".join(missing) + "\n")
     print(f"Top-r {DENSITY:.0%}; worst: the largest error of a layer over that of QSGD on it\n")
