@@ -52,6 +52,29 @@ RECIPES: Final[Mapping[str, Recipe]] = MappingProxyType(
         "deepreduce_rle": Recipe("topk(density=0.01)+rle+raw+residual", "RLE in DeepReduce, figure 8"),
         "deepreduce_deflate": Recipe("topk(density=0.01)+raw+deflate+residual", "Deflate in DeepReduce, figure 8"),
         "deepreduce_qsgd": Recipe("topk(density=0.01)+raw+qsgd(bits=7)+residual", "QSGD in DeepReduce, figure 8"),
+        "deepreduce_bf_p0": Recipe(
+            "topk(density=0.01)+bloom(policy='p0', fpr=0.001)+raw+residual", "BF-P0 in DeepReduce, figure 8"
+        ),
+        "deepreduce_bf_p1": Recipe(
+            "topk(density=0.01)+bloom(policy='p1', fpr=0.001)+raw+residual", "BF-P1 in DeepReduce"
+        ),
+        "deepreduce_bf_p2": Recipe(
+            "topk(density=0.01)+bloom(policy='p2', fpr=0.001)+raw+residual", "BF-P2 in DeepReduce"
+        ),
+        "deepreduce_fit_poly": Recipe("topk(density=0.01)+raw+fit_poly+residual", "Fit-Poly in DeepReduce, figure 8"),
+        "deepreduce_fit_dexp": Recipe("topk(density=0.01)+raw+fit_dexp+residual", "Fit-DExp in DeepReduce"),
+        "deepreduce_bf_p0_qsgd": Recipe(
+            "topk(density=0.01)+bloom(policy='p0', fpr=0.001)+qsgd(bits=7)+residual",
+            "BF-P0 with QSGD in DeepReduce, figure 8, tables 2, 4 and 5",
+        ),
+        "deepreduce_bf_p2_fit_poly": Recipe(
+            "topk(density=0.01)+bloom(policy='p2', fpr=0.001)+fit_poly+residual", "BF-P2 with Fit-Poly in DeepReduce"
+        ),
+        "skcompress": Recipe(
+            "topk(density=0.01)+huffman(of='gaps')+sketch+residual",
+            "SKCompress in DeepReduce, figure 8 and table 6",
+            "without MinMaxSketch",
+        ),
         "three_lc": Recipe(
             "topk(density=0.01)+rle+onebit(centroid='mean')+residual",
             "3LC: Lim et al. 2018 (arXiv 1802.07389)",
