@@ -6,11 +6,11 @@ SOURCES := hvd_deepreduce tf/hvd_deepreduce torch/hvd_deepreduce
 CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp tests/fuzz/*.cpp tests/fuzz/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo curves test test-long native-test fuzz lint format bench golden wheel clean
+.PHONY: help env demo curves test test-long native-test fuzz lint format bench figure8 golden wheel clean
 
 help: ## List the verbs.
 	@echo "hvd_deepreduce: gradient compression for stock Horovod"
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-11s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-11s %s\n", $$1, $$2 }'
 
 env: ## Install what is missing and make .venv (the first time builds Horovod, about 8 minutes).
 	@docker/setup.sh --venv $(VENV)
@@ -49,6 +49,9 @@ format: env ## Rewrite the sources in the project's style.
 
 bench: env ## Measure size and speed.
 	@for script in tests/bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+figure8: env ## Measure DeepReduce's figure 8 again; writes docs/figure8.md and its picture (minutes).
+	@$(BIN)/python tests/bench/figure8.py --write
 
 golden: env ## Write golden vectors for new cases; never changes an old one.
 	@$(BIN)/python tests/golden/make_golden.py

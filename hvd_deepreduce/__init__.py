@@ -4,10 +4,12 @@
 """
 
 from hvd_deepreduce.errors import DeepReduceError
+from hvd_deepreduce.index_codecs.auto import Auto
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
 from hvd_deepreduce.index_codecs.delta import Delta
 from hvd_deepreduce.index_codecs.huffman import Huffman
 from hvd_deepreduce.index_codecs.matrix import Matrix
+from hvd_deepreduce.index_codecs.pco import Pco
 from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
 from hvd_deepreduce.index_codecs.rle import Rle
@@ -34,6 +36,7 @@ from hvd_deepreduce.value_codecs.fit_poly import FitPoly
 from hvd_deepreduce.value_codecs.fp16 import Float16
 from hvd_deepreduce.value_codecs.natural import Natural
 from hvd_deepreduce.value_codecs.onebit import OneBit
+from hvd_deepreduce.value_codecs.pco import PcoValues
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
 from hvd_deepreduce.value_codecs.quant import Quant
 from hvd_deepreduce.value_codecs.raw import RawValues
@@ -43,6 +46,7 @@ from hvd_deepreduce.value_codecs.twobit import TwoBit
 from hvd_deepreduce.writers import JsonLinesWriter, TensorBoardWriter
 
 __all__ = [
+    "Auto",
     "BFloat16",
     "Bitmap",
     "DeepReduceError",
@@ -62,6 +66,8 @@ __all__ = [
     "Natural",
     "NoMemory",
     "OneBit",
+    "Pco",
+    "PcoValues",
     "Qsgd",
     "Quant",
     "RTopK",

@@ -22,6 +22,8 @@ class Stage(ABC):
 
     name: ClassVar[str]
     """As users write it."""
+    package: ClassVar[str | None] = None
+    """What has to be installed besides, if anything; `Settings` refuses the stage where it is not."""
 
 
 class Memory(Stage):
@@ -121,7 +123,9 @@ class IndexCodec(Stage):
     exact: ClassVar[bool]
     """Decoding returns the very support that was encoded."""
     deterministic: ClassVar[bool] = True
-    """Equal support and settings give equal bytes, whatever the draw, run and machine."""
+    """Equal support and settings give equal bytes, whatever the draw."""
+    portable: ClassVar[bool] = True
+    """Equal support, settings and draw give equal bytes on every machine; else only what they decode to is equal."""
     ordered: ClassVar[OrderedIndexCodec | None] = None
     """Its form that ships positions in the order of their values, where it has one."""
 
@@ -159,7 +163,7 @@ class ValueCodec(Stage):
     deterministic: ClassVar[bool] = True
     """Equal values and settings give equal bytes, whatever the draw."""
     portable: ClassVar[bool] = True
-    """Equal values, settings and draws give equal bytes on every machine; else only what they decode to is the same."""
+    """Equal values, settings and draws give equal bytes on every machine; else only what they decode to is equal."""
     order_preserving: ClassVar[bool] = True
     """The payload holds values in the order of positions. A codec that sorts ships its permutation in its payload."""
     ordered: ClassVar[OrderedValueCodec | None] = None

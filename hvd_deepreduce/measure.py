@@ -41,6 +41,8 @@ class Measurement:
     """Both codecs, without selection."""
     decode_ms: float
     """Both codecs and the adding up."""
+    recipe: str = ""
+    """The name that stands for these settings, where they were given by one."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

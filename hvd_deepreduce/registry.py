@@ -7,10 +7,12 @@ from types import MappingProxyType
 from typing import Final
 
 from hvd_deepreduce.contracts import IndexCodec, Memory, OrderedIndexCodec, OrderedValueCodec, Sparsifier, ValueCodec
+from hvd_deepreduce.index_codecs.auto import Auto
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
 from hvd_deepreduce.index_codecs.delta import Delta
 from hvd_deepreduce.index_codecs.huffman import Huffman
 from hvd_deepreduce.index_codecs.matrix import Matrix
+from hvd_deepreduce.index_codecs.pco import Pco
 from hvd_deepreduce.index_codecs.raw import Raw
 from hvd_deepreduce.index_codecs.rice import Rice
 from hvd_deepreduce.index_codecs.rle import Rle
@@ -34,6 +36,7 @@ from hvd_deepreduce.value_codecs.fit_poly import FitPoly
 from hvd_deepreduce.value_codecs.fp16 import Float16
 from hvd_deepreduce.value_codecs.natural import Natural
 from hvd_deepreduce.value_codecs.onebit import OneBit
+from hvd_deepreduce.value_codecs.pco import PcoValues
 from hvd_deepreduce.value_codecs.qsgd import Qsgd
 from hvd_deepreduce.value_codecs.quant import Quant
 from hvd_deepreduce.value_codecs.raw import RawValues
@@ -63,6 +66,8 @@ INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType(
         "huffman": Huffman,
         "delta": Delta,
         "matrix": Matrix,
+        "pco": Pco,
+        "auto": Auto,
     }
 )
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(
@@ -80,6 +85,7 @@ VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(
         "fit_poly": FitPoly,
         "fit_dexp": FitDexp,
         "sketch": Sketch,
+        "pco": PcoValues,
     }
 )
 MEMORIES: Final[Mapping[str, type[Memory]]] = MappingProxyType(

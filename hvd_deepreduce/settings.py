@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import hashlib
+import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,8 +14,10 @@ from typing import Any, TypeVar
 from hvd_deepreduce.checks import require_integer
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, Stage, ValueCodec
 from hvd_deepreduce.errors import InvalidSettingError
+from hvd_deepreduce.recipes import RECIPES
 from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, SPARSIFIERS, VALUE_CODECS
 
+_KINDS = ("sparsifier", "index", "value", "memory")
 _S = TypeVar("_S", bound=Stage)
 
 DEFAULT_SPARSIFIER = "topk(density=0.01)"
@@ -33,13 +36,18 @@ def describe(stage: Stage) -> str:
     return stage.name + (f"({', '.join(settings)})" if settings else "")
 
 
+def is_available(stage: type[Stage]) -> bool:
+    """Whether all that a stage needs is installed."""
+    return stage.package is None or importlib.util.find_spec(stage.package) is not None
+
+
 def stage_of(kind: str, table: Mapping[str, type[_S]], given: str | _S) -> _S:
     """The stage that a text or an object names; raises `InvalidSettingError` with what is allowed."""
     if not isinstance(given, str):
         if type(given) not in table.values():
             raise InvalidSettingError(f"{kind}: {given!r} is none; allowed are {_forms(table)}")
         return given
-    name, positional, named = _parse_stage(kind, table, given)
+    name, positional, named = _parse(kind, _forms(table), given)
     if name not in table:
         raise InvalidSettingError(f"{kind}: {name!r} is unknown; allowed are {_forms(table)}")
     stage = table[name]
@@ -70,6 +78,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         require_integer("settings", "seed", self.seed, minimum=0, maximum=2**64 - 1)
+        for stage in (self.sparsifier, self.index, self.value, self.memory):
+            if not is_available(type(stage)):
+                raise InvalidSettingError(
+                    f"{describe(stage)} needs the package {stage.package}: pip install {stage.package}"
+                )
         missing = [slot for slot in self.sparsifier.requires if slot not in self.memory.slots]
         if missing:
             fitting = [name for name, memory in MEMORIES.items() if set(self.sparsifier.requires) <= set(memory.slots)]
@@ -104,14 +117,50 @@ class Settings:
     def from_string(cls, text: str, seed: int = 0) -> Settings:
         """From `sparsifier+index+value+memory`; what is left out at the end takes its default.
 
+        Or from a recipe's name, with settings to change in parentheses: any that just one of its stages has.
+
         >>> str(Settings.from_string("topk(density=0.001)+bitmap"))
         'topk(density=0.001)+bitmap+qsgd(bits=7, bucket=512)+residual'
+        >>> str(Settings.from_string("gradient_dropping(rate=0.999)"))
+        "dropping(rate=0.999, sample=0.001, scope='tensor')+raw+raw+residual"
         """
         stages = _split(text)
-        kinds = ("sparsifier", "index", "value", "memory")
-        if len(stages) > len(kinds):
-            raise InvalidSettingError(f"{text!r} has {len(stages)} parts; the form is {'+'.join(kinds)}")
-        return cls.of(**dict(zip(kinds, stages, strict=False)), seed=seed)
+        if len(stages) > len(_KINDS):
+            raise InvalidSettingError(f"{text!r} has {len(stages)} parts; the form is {'+'.join(_KINDS)}")
+        name, parenthesis, _ = stages[0].partition("(")
+        name = name.strip()
+        if len(stages) == 1 and name in RECIPES:
+            settings = cls.from_string(RECIPES[name].stages, seed)
+            return settings._changed(stages[0]) if parenthesis else settings
+        if name in RECIPES:
+            raise InvalidSettingError(f"{text!r}: the recipe {name} stands alone, for {RECIPES[name].stages}")
+        if len(stages) == 1 and name not in SPARSIFIERS and name.isidentifier():
+            raise InvalidSettingError(
+                f"{name!r} is no recipe and no sparsifier; recipes are {', '.join(RECIPES)}; "
+                f"sparsifiers are {_forms(SPARSIFIERS)}"
+            )
+        return cls.of(**dict(zip(_KINDS, stages, strict=False)), seed=seed)
+
+    def _changed(self, recipe: str) -> Settings:
+        """With the settings that stand in the parentheses of a recipe."""
+        allowed = ", ".join(f"{setting}={value!r}" for setting, (_, value) in self._own_settings().items())
+        _, positional, named = _parse("recipe", allowed, recipe)
+        changed = self
+        for setting, value in named:
+            owner = self._own_settings().get(setting)
+            if owner is None:
+                raise InvalidSettingError(f"recipe {recipe!r}: no setting {setting!r} to change; allowed are {allowed}")
+            stage = dataclasses.replace(getattr(changed, owner[0]), **{setting: value})
+            changed = dataclasses.replace(changed, **{owner[0]: stage})
+        if positional:
+            raise InvalidSettingError(f"recipe {recipe!r}: settings need their names; allowed are {allowed}")
+        return changed
+
+    def _own_settings(self) -> dict[str, tuple[str, object]]:
+        """The kind of stage and the value of every setting that only one of the stages has."""
+        found = [(f.name, kind) for kind in _KINDS for f in dataclasses.fields(getattr(self, kind))]
+        names = [name for name, _ in found]
+        return {name: (kind, getattr(getattr(self, kind), name)) for name, kind in found if names.count(name) == 1}
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Settings:
@@ -120,11 +169,11 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain text and numbers, fit for JSON."""
-        stages = {kind: describe(getattr(self, kind)) for kind in ("sparsifier", "index", "value", "memory")}
+        stages = {kind: describe(getattr(self, kind)) for kind in _KINDS}
         return stages | {"seed": self.seed}
 
     def __str__(self) -> str:
-        return "+".join(describe(stage) for stage in (self.sparsifier, self.index, self.value, self.memory))
+        return "+".join(describe(getattr(self, kind)) for kind in _KINDS)
 
     @cached_property
     def fingerprint(self) -> int:
@@ -154,13 +203,9 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _parse_stage(
-    kind: str, table: Mapping[str, type[_S]], text: str
-) -> tuple[str, list[object], list[tuple[str, object]]]:
+def _parse(kind: str, allowed: str, text: str) -> tuple[str, list[object], list[tuple[str, object]]]:
     """Name, positional and named settings of `name` or `name(value, setting=value)`."""
-    wrong = InvalidSettingError(
-        f"{kind}: {text!r} is not of the form name(setting=value, ...); allowed are {_forms(table)}"
-    )
+    wrong = InvalidSettingError(f"{kind}: {text!r} is not of the form name(setting=value, ...); allowed are {allowed}")
     if not text.isascii() or "#" in text:
         raise wrong
     try:

@@ -2,7 +2,8 @@
 
 Gradients come from .npy files, each an array in its layer's own shape, or are captured on the spot by training the
 demo's net for a few steps. Every index codec is measured with raw values, and every value codec with the default index
-codec; --index and --value narrow that to what is asked for, in all combinations.
+codec; --index and --value narrow that to what is asked for, in all combinations. --recipe measures methods by name,
+alone or beside these.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import importlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from hvd_deepreduce.checks import require_fraction, require_integer
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.measure import Measurement, measure
 from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS
-from hvd_deepreduce.settings import DEFAULT_INDEX, DEFAULT_VALUE, Settings
+from hvd_deepreduce.settings import DEFAULT_INDEX, DEFAULT_VALUE, Settings, is_available
 
 _PLAIN_STEP = 10
 _DEFAULT_DENSITY = 0.01
@@ -38,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sparsifier", action="append", help="instead of topk, with its settings")
     parser.add_argument("--index", action="append", help="an index codec, with its settings")
     parser.add_argument("--value", action="append", help="a value codec, with its settings")
+    parser.add_argument("--recipe", action="append", metavar="NAME", help="a recipe, or all stages in one string")
     parser.add_argument("--min-numel", type=int, default=1024, help="leave smaller captured layers out (default 1024)")
     parser.add_argument("--json", action="store_true", help="print a list of objects instead of a table")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw volume against error, and time against volume")
@@ -53,14 +56,16 @@ def run(options: argparse.Namespace) -> None:
     for density in densities:
         require_fraction("topk", "density", density)
     sparsifiers = options.sparsifier or [f"topk(density={density!r})" for density in densities]
-    pairs = _pairs(options.index, options.value)
-    combinations = [_settings(sparsifier, *pair) for sparsifier in sparsifiers for pair in pairs]
+    stagewise = not options.recipe or any((options.density, options.sparsifier, options.index, options.value))
+    pairs = _pairs(options.index, options.value) if stagewise else []
+    combinations = [("", _settings(sparsifier, *pair)) for sparsifier in sparsifiers for pair in pairs]
+    combinations += [(recipe, Settings.from_string(recipe)) for recipe in options.recipe or []]
     console = Console(stderr=True, highlight=False)
     gradients = _load(options.gradients) if options.gradients else _capture(options, densities[0], console)
     found: list[tuple[str, Measurement]] = []
-    work = [(name, gradient, settings) for name, gradient in gradients.items() for settings in combinations]
-    for name, gradient, settings in track(work, "measuring", console=console, transient=True):
-        found.append((name, measure(gradient, settings, name)))
+    work = [(name, gradient, *one) for name, gradient in gradients.items() for one in combinations]
+    for name, gradient, recipe, settings in track(work, "measuring", console=console, transient=True):
+        found.append((name, replace(measure(gradient, settings, name), recipe=recipe)))
     if options.json:
         print(json.dumps([one.as_dict() for _, one in found], indent=1))  # noqa: T201 (what was asked for)
     else:
@@ -80,8 +85,9 @@ def _settings(sparsifier: str, index: str, value: str) -> Settings:
 def _pairs(index: Sequence[str] | None, value: Sequence[str] | None) -> list[tuple[str, str]]:
     if index or value:
         return [(one, other) for one in index or [DEFAULT_INDEX] for other in value or [DEFAULT_VALUE]]
-    by_index = [(name, "raw") for name in INDEX_CODECS]
-    return by_index + [(DEFAULT_INDEX, name) for name in VALUE_CODECS if name != "raw"]
+    by_index = [(name, "raw") for name, codec in INDEX_CODECS.items() if is_available(codec)]
+    values = [name for name, codec in VALUE_CODECS.items() if is_available(codec) and name != "raw"]
+    return by_index + [(DEFAULT_INDEX, name) for name in values]
 
 
 def _load(paths: Sequence[Path]) -> dict[str, Any]:
@@ -134,7 +140,7 @@ def _tables(found: Sequence[tuple[str, Measurement]]) -> list[Table]:
                 table.add_column(column, justify="right", no_wrap=True)
         megabytes = 4e-6 * one.numel
         table.add_row(
-            f"{one.index}+{one.value}",
+            one.recipe or f"{one.index}+{one.value}",
             f"{one.index_bits:.2f}",
             f"{one.value_bits:.2f}",
             f"{one.frame_bits:.2f}",

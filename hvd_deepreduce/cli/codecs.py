@@ -1,4 +1,4 @@
-"""Lists the stages there are, with their settings and defaults."""
+"""Lists the stages there are, with their settings and defaults, and the recipes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hvd_deepreduce.contracts import IndexCodec, Stage, ValueCodec
+from hvd_deepreduce.recipes import RECIPES
 from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, SPARSIFIERS, VALUE_CODECS
 from hvd_deepreduce.settings import describe
 
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prints a table."""
+    """Prints two tables."""
     table = Table(title="One of each: sparsifier+index+value+memory")
     for column in ("stage", "as text, with its defaults", "exact", "what it does"):
         table.add_column(column, overflow="fold")
@@ -38,4 +39,11 @@ def run(options: argparse.Namespace) -> None:
             purpose = (inspect.getdoc(stage) or "").partition("\n\n")[0].replace("\n", " ")
             table.add_row(kind, describe(stage()), exact, purpose)
         table.add_section()
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    table = Table(title="Recipes: methods by name, each for all four stages")
+    for column in ("recipe", "stages", "from"):
+        table.add_column(column, overflow="fold")
+    for name, recipe in RECIPES.items():
+        table.add_row(name, recipe.stages, recipe.source + (f" ({recipe.differs})" if recipe.differs else ""))
+    console.print(table)

@@ -21,7 +21,7 @@ def draw(found: Sequence[Measurement], path: Path) -> None:
         raise InvalidSettingError("--plot needs matplotlib: pip install matplotlib") from missing
     groups: dict[str, list[Measurement]] = defaultdict(list)
     for one in found:
-        groups[f"{one.sparsifier}+{one.index}+{one.value}"].append(one)
+        groups[one.recipe or f"{one.sparsifier}+{one.index}+{one.value}"].append(one)
     figure, (left, right) = plt.subplots(1, 2, figsize=(13, 6))
     for number, (name, ones) in enumerate(groups.items()):
         volume = sum(one.relative_volume for one in ones) / len(ones)

@@ -6,6 +6,7 @@ One process, no Horovod: what is decoded of a step's own gradient is what the pa
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -18,7 +19,7 @@ from torch.nn import functional
 from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
-from hvd_deepreduce.sparse import TensorSpec
+from hvd_deepreduce.sparse import TensorSpec, Values
 from hvd_deepreduce.torch.demo.image_data import load
 
 ROOT = Path(__file__).parents[2]
@@ -131,7 +132,10 @@ MODELS = {"mlp": (mlp, 64), "resnet20": (resnet20, 64), "lstm": (lstm, 32), "ncf
 """By name, with the usual batch."""
 
 
-def capture(name: str, batch: int | None, rate: float, density: float, steps: list[int], folder: Path) -> None:
+def captured(
+    name: str, rate: float, density: float, steps: list[int], batch: int | None = None
+) -> Iterator[tuple[int, int, Values]]:
+    """Step, number of the layer, and what is coded then: gradient plus residual, in the layer's own shape."""
     torch.manual_seed(0)
     make, usual_batch = MODELS[name]
     model, losses = make(batch or usual_batch)
@@ -146,16 +150,19 @@ def capture(name: str, batch: int | None, rate: float, density: float, steps: li
         for place, (spec, own, (_, parameter)) in enumerate(zip(specs, slots, layers, strict=True)):
             gradient = parameter.grad.detach().numpy().ravel()
             if step in steps and spec.numel >= 1000:
-                compensated = (own["residual"] + gradient).reshape(spec.shape)
-                what = f"{name}_lr{rate}_d{density}_step{step}_layer{place}"
-                np.save(folder / f"{what}.npy", compensated)
+                yield step, place, (own["residual"] + gradient).reshape(spec.shape)
             before = own["residual"] + gradient
             pipeline.encode(gradient, spec, own, Draw())
             with torch.no_grad():
                 parameter -= rate * torch.from_numpy((before - own["residual"]).reshape(spec.shape))
         if step % 50 == 0:
             what = f"{name}, batch {batch or usual_batch}, rate {rate}, density {density}"
-            print(f"{what}, step {step}: loss {loss.item():.3f}", flush=True)
+            print(f"{what}, step {step}: loss {loss.item():.3f}", file=sys.stderr, flush=True)
+
+
+def capture(name: str, batch: int | None, rate: float, density: float, steps: list[int], folder: Path) -> None:
+    for step, place, compensated in captured(name, rate, density, steps, batch):
+        np.save(folder / f"{name}_lr{rate}_d{density}_step{step}_layer{place}.npy", compensated)
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ _MORE: Mapping[str, list[dict[str, Any]]] = {
     "fit_poly": [{"degree": 1, "segments": 40}],
     "sketch": [{"quantiles": 256, "of": "values"}],
     "quant": [{"error": 0.001}, {"error": 0.5}, {"error": 0.1, "unbiased": True}],
+    "value pco": [{"level": 0}],
 }
 
 

@@ -13,6 +13,7 @@ from hvd_deepreduce.batch import make_batch
 from hvd_deepreduce.cli.main import main
 from hvd_deepreduce.exchange import Bucket
 from hvd_deepreduce.pipeline import Pipeline
+from hvd_deepreduce.recipes import RECIPES
 from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, SPARSIFIERS, VALUE_CODECS
 from hvd_deepreduce.settings import Settings, describe
 from hvd_deepreduce.sparse import TensorSpec
@@ -31,6 +32,7 @@ KEYS = [
     "relative_error",
     "encode_ms",
     "decode_ms",
+    "recipe",
 ]
 
 
@@ -58,6 +60,8 @@ def test_codecs_lists_every_stage(capsys: pytest.CaptureFixture[str], monkeypatc
     for kind in (SPARSIFIERS, INDEX_CODECS, VALUE_CODECS, MEMORIES):
         for stage in kind.values():
             assert describe(stage()) in printed
+    for name in RECIPES:
+        assert name in printed
 
 
 def test_bench_tells_exact_sizes(gradient: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,6 +94,19 @@ def test_bench_takes_every_combination_asked_for(gradient: Path, capsys: pytest.
     ]
     (one,) = bench(capsys, gradient, "--sparsifier=threshold(value=2.0)", "--index=rice", "--value=raw")
     assert one["kept"] == np.count_nonzero(np.abs(np.load(gradient)) > 2)
+
+
+def test_bench_takes_recipes(gradient: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = bench(capsys, gradient, "--recipe=top_r", "--recipe=strom(value=1.5)")
+    assert (one["recipe"], one["index"], one["value"], one["frame_bits"] // 64) == ("top_r", "raw", "raw", 1)
+    assert other["recipe"] == "strom(value=1.5)"
+    assert other["kept"] == np.count_nonzero(np.abs(np.load(gradient)) > 1.5)
+    assert [found["recipe"] for found in bench(capsys, gradient, "--recipe=smallest", "--index=rice")] == [
+        "",
+        "smallest",
+    ]
+    assert main(["bench", str(gradient), "--recipe", "smallest"]) == 0
+    assert "smallest" in capsys.readouterr().out
 
 
 def test_bench_prints_a_table_and_draws(gradient: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

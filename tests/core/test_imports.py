@@ -14,7 +14,7 @@ CORE = Path(hvd_deepreduce.__file__).parent
 FRAMEWORKS = {"torch", "tensorflow", "horovod", "keras"}
 BASE = {"errors", "checks", "randomness", "sparse", "_native"}
 FAMILIES = {"sparsifiers", "index_codecs", "value_codecs", "memories"}
-STAGE = BASE | {"contracts", "centroids", "curves"}
+STAGE = BASE | {"contracts", "centroids", "curves", "pcodec_chunks"}
 
 # What each part of the core may import of the core; a part that is not named here stands above all of these.
 TABLE = {
@@ -25,10 +25,12 @@ TABLE = {
     "contracts": {"errors", "randomness", "sparse"},
     "centroids": {"errors", "sparse", "_native"},
     "curves": {"sparse"},
+    "pcodec_chunks": {"errors"},
     **dict.fromkeys(FAMILIES, STAGE),
     "wire": BASE | {"wire"},
     "registry": STAGE | FAMILIES,
-    "settings": STAGE | {"registry"},
+    "recipes": set(),
+    "settings": STAGE | {"recipes", "registry"},
     "pipeline": STAGE | {"wire", "registry", "settings"},
     "records": {"errors", "agreement"},
     "writers": {"errors", "records"},

@@ -11,6 +11,7 @@ from reference.fingerprint import fingerprint
 
 from hvd_deepreduce import Bitmap, NoMemory, Qsgd, RawValues, Residual, Rice, Settings, TopK
 from hvd_deepreduce.errors import InvalidSettingError
+from hvd_deepreduce.recipes import RECIPES
 from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, SPARSIFIERS, VALUE_CODECS
 
 DEFAULTS = Settings(TopK(0.01), Rice(), Qsgd(bits=7), Residual())
@@ -172,7 +173,7 @@ def test_any_text_is_refused_by_name(text):
         Settings.from_string(text)
     except InvalidSettingError:
         return
-    assert text.strip().startswith(tuple(SPARSIFIERS))
+    assert text.strip().startswith((*SPARSIFIERS, *RECIPES))
 
 
 @given(st.text(alphabet="topk(density=0.1)+rice,*{}[]'\"-\\ \n", max_size=30))

@@ -4,10 +4,12 @@ from reference import rice
 from reference.bundle import ERROR, FRAMES, Expected, encode, encode_error
 from reference.fingerprint import fingerprint
 
+from golden.auto_cases import AUTO_ACCEPTS
 from golden.curve_cases import CURVE_ACCEPTS
 from golden.frame_cases import FRAME_ACCEPTS
 from golden.matrix_cases import MATRIX_ACCEPTS
 from golden.more_index_accepts import MORE_INDEX_ACCEPTS, positions_text
+from golden.pco_cases import PCO_ACCEPTS
 from golden.quant_cases import QUANT_ACCEPTS
 from golden.value_accept_cases import VALUE_ACCEPTS
 from golden.value_accept_cases import floats as _floats
@@ -249,6 +251,8 @@ ACCEPTS: dict[str, Fields] = {
     # --- 5.10 ---
     **QUANT_ACCEPTS,
     **CURVE_ACCEPTS,
+    **PCO_ACCEPTS,
+    **AUTO_ACCEPTS,
     # --- 3 ---
     **FRAME_ACCEPTS,
     # --- 2 ---

@@ -7,9 +7,11 @@ from reference.bits import varint
 from reference.bundle import ERROR, FRAMES, Expected, encode
 from reference.fingerprint import fingerprint
 
+from golden.auto_cases import AUTO_REJECTS
 from golden.curve_cases import CURVE_REJECTS
 from golden.matrix_cases import MATRIX_REJECTS
 from golden.more_index_rejects import MORE_INDEX_REJECTS, bits_text, index_reject
+from golden.pco_cases import PCO_REJECTS
 from golden.quant_cases import QUANT_REJECTS
 from golden.value_reject_cases import VALUE_REJECTS
 from golden.value_reject_cases import rejected as _value
@@ -168,6 +170,8 @@ REJECTS: dict[str, Fields] = {
     **VALUE_REJECTS,
     **QUANT_REJECTS,
     **CURVE_REJECTS,
+    **PCO_REJECTS,
+    **AUTO_REJECTS,
     # --- 3 ---
     "frame_nothing": _frame("No bytes at all.", "", _TRUNCATED, "index id"),
     "frame_special_unknown": _frame("Only 0 and 1 are special frames.", "0002", _CORRUPT, "special frame of kind 2"),

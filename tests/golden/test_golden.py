@@ -30,6 +30,8 @@ INDEX_IDS = {
     "huffman(of='gaps')": 7,
     "delta": 8,
     "matrix": 10,
+    "pco(level=8)": 13,
+    "auto": 14,
 }
 
 

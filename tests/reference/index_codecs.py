@@ -8,11 +8,13 @@ the order they were sent; only id 2 sends another than the sorted one. Id 10 dep
 from collections.abc import Callable
 from math import log2
 
-from reference import huffman, matrix, rice, varint_codecs
+from reference import huffman, matrix, pco, rice, varint_codecs
 from reference.bits import BitReader, BitWriter, ByteReader, CorruptError, TruncatedError
 
 RAW, ORDERED, BITMAP, RICE, RLE, HUFFMAN_BYTES, HUFFMAN_GAPS, DELTA = 1, 2, 3, 4, 5, 6, 7, 8
 MATRIX = 10
+PCO, AUTO = 13, 14
+CHOICE = (RAW, BITMAP, RICE, RLE, HUFFMAN_GAPS, DELTA, MATRIX)
 
 
 def position_size(numel: int) -> int:
@@ -75,6 +77,8 @@ ENCODERS: dict[int, Callable[[list[int], int], bytes]] = {
     HUFFMAN_GAPS: huffman.gaps_encode,
     DELTA: varint_codecs.delta_encode,
     MATRIX: lambda positions, numel: matrix.encode(positions, 1, numel),
+    PCO: pco.encode,
+    AUTO: lambda positions, numel: encode(AUTO, positions, 1, numel),
 }
 DECODERS: dict[int, Callable[[bytes, int, int], list[int]]] = {
     RAW: raw_decode,
@@ -86,16 +90,28 @@ DECODERS: dict[int, Callable[[bytes, int, int], list[int]]] = {
     HUFFMAN_GAPS: huffman.gaps_decode,
     DELTA: varint_codecs.delta_decode,
     MATRIX: lambda payload, kept, numel: matrix.decode(payload, kept, 1, numel),
+    PCO: pco.decode,
+    AUTO: lambda payload, kept, numel: decode(AUTO, payload, kept, 1, numel),
 }
 
 
 def encode(wire_id: int, positions: list[int], rows: int, columns: int) -> bytes:
+    if wire_id == AUTO:  # one encoder of many: always the same choice
+        return bytes([DELTA]) + varint_codecs.delta_encode(positions, rows * columns) if positions else b""
     if wire_id == MATRIX:
         return matrix.encode(positions, rows, columns)
     return ENCODERS[wire_id](positions, rows * columns)
 
 
 def decode(wire_id: int, payload: bytes, kept: int, rows: int, columns: int) -> list[int]:
+    if wire_id == AUTO and kept > 0:
+        if not payload:
+            raise TruncatedError("auto: no bytes")
+        if payload[0] not in CHOICE:
+            raise CorruptError("auto: no id to choose from")
+        return decode(payload[0], payload[1:], kept, rows, columns)
+    if wire_id == AUTO:
+        return raw_decode(payload, 0, rows * columns)
     if wire_id == MATRIX:
         return matrix.decode(payload, kept, rows, columns)
     return DECODERS[wire_id](payload, kept, rows * columns)
@@ -130,5 +146,7 @@ BITS_PER_KEPT: dict[int, Callable[[float, int], tuple[float, float]]] = {
     HUFFMAN_BYTES: lambda density, numel: _about(huffman.bits_per_position(numel)),
     HUFFMAN_GAPS: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 200 / (density * numel)),
     DELTA: lambda density, numel: _about(_delta_bits(density)),
+    AUTO: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 0.01 + 8 / (density * numel)),
+    PCO: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 0.02 + 500 / (density * numel)),
     MATRIX: lambda density, numel: (0.0, 1.01 * _entropy(density) / density + 0.01 + 8 / (density * numel)),
 }

@@ -8,7 +8,7 @@ An encoder is (values, width, settings, key) -> payload, a decoder (payload, kep
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reference import centroids, curves, deflate, fit_dexp, fit_poly, natural, qsgd, quant, sketch, terngrad
+from reference import centroids, curves, deflate, fit_dexp, fit_poly, natural, pco, qsgd, quant, sketch, terngrad
 from reference.bits import CorruptError, TruncatedError
 from reference.floats import BFLOAT16, BINARY16, BINARY32, VALUE_TYPES, Format
 
@@ -16,6 +16,7 @@ RAW, FP16, BF16, QSGD, DEFLATE, ONEBIT, TWOBIT, TERNGRAD, NATURAL, QUANT = range
 FIT_POLY, FIT_DEXP, SKETCH, FIT_POLY_ALONE, FIT_DEXP_ALONE = range(11, 16)
 # Beside raw positions, which come in the order of values: the id without a permutation.
 ORDERED = {FIT_POLY: FIT_POLY_ALONE, FIT_DEXP: FIT_DEXP_ALONE}
+PCO = 16
 Settings = Mapping[str, Any]
 
 
@@ -108,6 +109,7 @@ ENCODERS: dict[int, Callable[[list[int], int, Settings, int], bytes]] = {
         values, width, settings["degree"], settings["segments"], permuted=False
     ),
     FIT_DEXP_ALONE: lambda values, width, settings, key: fit_dexp.encode(values, width, permuted=False),
+    PCO: lambda values, width, settings, key: pco.encode_numbers(values, width, floats=True),
 }
 DECODERS: dict[int, Callable[[bytes, int, int, Settings], list[int]]] = {
     RAW: raw_decode,
@@ -127,6 +129,7 @@ DECODERS: dict[int, Callable[[bytes, int, int, Settings], list[int]]] = {
         payload, kept, width, settings["degree"], permuted=False
     ),
     FIT_DEXP_ALONE: lambda payload, kept, width, settings: fit_dexp.decode(payload, kept, width, permuted=False),
+    PCO: lambda payload, kept, width, settings: pco.decode_numbers(payload, kept, width, floats=True),
 }
 
 # Bytes of a payload, where values do not matter: (kept, width, settings) -> size.
@@ -156,6 +159,7 @@ def sketch_limit(kept: int, width: int, settings: Settings) -> int:
 LIMITS: dict[int, Callable[[int, int, Settings], int]] = {
     DEFLATE: lambda kept, width, settings: deflate.limit(kept * width // 8),
     NATURAL: lambda kept, width, settings: 3 + -(-kept * {32: 9, 64: 12}[width] // 8),
+    PCO: lambda kept, width, settings: pco.limit(kept, width // 8),
     QUANT: lambda kept, width, settings: 7 + 2 * width // 8 + 8 * kept,
     FIT_POLY: fit_poly_limit,
     FIT_DEXP: lambda kept, width, settings: 40 + 4 * width // 8 + -(-kept * curves.place_bits(kept) // 8),
