@@ -5,6 +5,7 @@
 
 from hvd_deepreduce.errors import DeepReduceError
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
+from hvd_deepreduce.index_codecs.bloom import Bloom
 from hvd_deepreduce.index_codecs.delta import Delta
 from hvd_deepreduce.index_codecs.huffman import Huffman
 from hvd_deepreduce.index_codecs.matrix import Matrix
@@ -42,6 +43,7 @@ from hvd_deepreduce.writers import JsonLinesWriter, TensorBoardWriter
 __all__ = [
     "BFloat16",
     "Bitmap",
+    "Bloom",
     "DeepReduceError",
     "Deflate",
     "Delta",

@@ -8,6 +8,7 @@ from typing import Final
 
 from hvd_deepreduce.contracts import IndexCodec, Memory, OrderedIndexCodec, OrderedValueCodec, Sparsifier, ValueCodec
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
+from hvd_deepreduce.index_codecs.bloom import Bloom
 from hvd_deepreduce.index_codecs.delta import Delta
 from hvd_deepreduce.index_codecs.huffman import Huffman
 from hvd_deepreduce.index_codecs.matrix import Matrix
@@ -60,6 +61,7 @@ INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType(
         "huffman": Huffman,
         "delta": Delta,
         "matrix": Matrix,
+        "bloom": Bloom,
     }
 )
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(

@@ -14,7 +14,7 @@ CORE = Path(hvd_deepreduce.__file__).parent
 FRAMEWORKS = {"torch", "tensorflow", "horovod", "keras"}
 BASE = {"errors", "checks", "randomness", "sparse", "_native"}
 FAMILIES = {"sparsifiers", "index_codecs", "value_codecs", "memories"}
-STAGE = BASE | {"contracts", "centroids"}
+STAGE = BASE | {"contracts", "centroids", "pybloom"}
 
 # What each part of the core may import of the core; a part that is not named here stands above all of these.
 TABLE = {
@@ -24,6 +24,7 @@ TABLE = {
     "sparse": {"errors", "checks", "_native"},
     "contracts": {"errors", "randomness", "sparse"},
     "centroids": {"errors", "sparse", "_native"},
+    "pybloom": {"sparse"},
     **dict.fromkeys(FAMILIES, STAGE),
     "wire": BASE | {"wire"},
     "registry": STAGE | FAMILIES,
