@@ -14,7 +14,7 @@ from rich.table import Table
 
 from hvd_deepreduce.checks import require_integer
 from hvd_deepreduce.errors import CorruptPayloadError
-from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS
+from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS, wire_ids
 from hvd_deepreduce.sparse import MAX_NUMEL
 from hvd_deepreduce.wire.bundle import MAGIC, Kind, describe_header
 from hvd_deepreduce.wire.frame import SHARED_ID, Special, read_frame
@@ -119,6 +119,6 @@ def _name(codecs: object, wire_id: int) -> str:
     assert hasattr(codecs, "values")
     for codec in codecs.values():
         forms = [codec, *([codec.ordered] if codec.ordered is not None else [])]
-        if wire_id in [form.wire_id for form in forms]:
+        if any(wire_id in wire_ids(form if isinstance(form, type) else type(form)) for form in forms):
             return str(codec.name)
     return "unknown"
