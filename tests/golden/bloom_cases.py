@@ -41,7 +41,7 @@ BLOOM_ACCEPTS: dict[str, Fields] = {
     "index_pybloom_p2": _written(
         "SHA-256, and conflicts.", "bloom(policy='p2', fpr=7e-05, engine='pybloom')", "9000", _EVERY_NINTH
     ),
-    "index_pybloom_salts": _written("SHA-384, more slices than one digest holds.", "bloom('p0', 1e-9, 'pybloom')", "300", "7 9"),
+    "index_pybloom_sha512": _written("SHA-512.", "bloom('p0', 1e-9, 'pybloom')", "300", "7 9"),
     "frame_bloom": {
         "why": "A false positive has its value, too: four values for three kept.",
         "kind": "frame",

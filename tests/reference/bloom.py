@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache, reduce
 from math import log
+from operator import or_
 
 from reference.bits import ByteReader, CorruptError, TruncatedError, varint
 from reference.randomness import draw
@@ -14,16 +15,18 @@ KEYED = (RANDOM, CONFLICTS)
 Hashing = Callable[[int], list[int]]
 
 
+@cache
+def _draw(index: int) -> int:
+    return draw(0, index)
+
+
 def native_hashing(hashes: int, size: int) -> Hashing:
     """The bits of a position in a filter of so many bytes."""
     bits = 8 * size
 
-    @cache
-    def starts(block: int) -> list[int]:
-        return [draw(0, 32 * block + i) * bits // 2**64 for i in range(hashes)]
-
     def places(position: int) -> list[int]:
-        return [(start + position % 64) % bits for start in starts(position // 64)]
+        block, offset = divmod(position, 64)
+        return [(_draw(32 * block + i) * bits // 2**64 + offset) % bits for i in range(hashes)]
 
     return places
 
@@ -67,9 +70,7 @@ def _number_of_bits(hashes: int, size: int, sliced: bool) -> int:
     return hashes * size if sliced else 8 * size
 
 
-def encode(
-    positions: list[int], policy: int, hashes: int, size: int, key: int = 0, sliced: bool = False
-) -> bytes:
+def encode(positions: list[int], policy: int, hashes: int, size: int, key: int = 0, sliced: bool = False) -> bytes:
     """Refuses nothing."""
     if not positions:
         return b""
@@ -102,11 +103,18 @@ def decode(payload: bytes, kept: int, numel: int, sliced: bool = False) -> list[
         raise CorruptError("bloom: bits beyond the filter")
     if int.from_bytes(filter_bytes, "little").bit_count() > hashes * kept:
         raise CorruptError("bloom: more bits than are set by so many")
-    hashing = _hashing(hashes, size, sliced)
-    members = [p for p in range(numel) if all(filter_bytes[place // 8] >> place % 8 & 1 for place in hashing(p))]
+    filter_bits = int.from_bytes(filter_bytes, "little")
+    members = [p for p, own in enumerate(_bits_of_all(hashes, size, sliced, numel)) if filter_bits & own == own]
     if len(members) < kept:
         raise CorruptError("bloom: fewer members than kept")
-    return _chosen(members, policy, kept, key, hashing)
+    return _chosen(members, policy, kept, key, _hashing(hashes, size, sliced))
+
+
+@lru_cache(maxsize=16)
+def _bits_of_all(hashes: int, size: int, sliced: bool, numel: int) -> list[int]:
+    """Of every position, its bits as an integer; kept, for many filters of one size are read."""
+    hashing = _hashing(hashes, size, sliced)
+    return [reduce(or_, (1 << place for place in hashing(position))) for position in range(numel)]
 
 
 def _short_varint(reader: ByteReader) -> int:

@@ -130,9 +130,7 @@ def _delta_bits(density: float) -> float:
     return 8 * (1 + u**128 + u**16384)
 
 
-def bits_per_kept(
-    wire_id: int, settings: Mapping[str, Any]
-) -> Callable[[float, int], tuple[float, float]]:
+def bits_per_kept(wire_id: int, settings: Mapping[str, Any]) -> Callable[[float, int], tuple[float, float]]:
     """The row of BITS_PER_KEPT, or for an id whose size follows from settings what they make of it."""
     if wire_id == BLOOM:
         bits = bloom.bits_per_kept(settings["fpr"])
