@@ -106,14 +106,10 @@ py::array bloom_conflicts(const py::object& places, const py::object& hashes, co
     std::fill_n(taken.mutable_data(), members, false);
     const Span<std::uint8_t> out{reinterpret_cast<std::uint8_t*>(taken.mutable_data()), members};
     require_ok(run([=] {
-        const std::size_t sets = std::min<std::size_t>(owned.size, bits);
-        const auto starts = scratch<std::uint32_t>(bits + 1);
-        const auto owners = scratch<std::uint32_t>(owned.size);
-        const auto order = scratch<std::uint64_t>(sets);
-        const auto sizes = scratch<std::uint64_t>(members + 2);
-        const bloom::ConflictScratch space{
-            {starts.get(), bits + 1}, {owners.get(), owned.size}, {order.get(), sets}, {sizes.get(), members + 2}};
-        return bloom::choose_by_conflicts(owned, per_member, bits, kept, key, space, out);
+        const auto sizes = scratch<std::uint32_t>(bits);
+        const auto conflicts = scratch<bloom::Conflict>(owned.size);
+        return bloom::choose_by_conflicts(owned, per_member, kept, key, {sizes.get(), bits},
+                                          {conflicts.get(), owned.size}, out);
     }));
     return taken;
 }

@@ -1,24 +1,12 @@
 #include "bloom_conflicts.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "random.hpp"
 
 namespace deepreduce::bloom {
 namespace {
-
-/// Calls use(member, place) for each member, from the last to the first, and each different place of it.
-template <typename Use>
-void for_each_place(Span<const std::uint64_t> places, unsigned hashes, std::size_t members, Use use) {
-    for (std::size_t member = members; member-- > 0;) {
-        const auto own = places.part(member * hashes, hashes);
-        for (unsigned i = 0; i < hashes; ++i) {
-            if (std::find(own.begin(), own.begin() + i, own[i]) == own.begin() + i) {
-                use(static_cast<std::uint32_t>(member), own[i]);
-            }
-        }
-    }
-}
 
 Status check(Span<const std::uint64_t> places, std::uint64_t bits, std::uint64_t kept, std::size_t members) {
     constexpr const char* kWhere = "bloom conflicts";
@@ -36,74 +24,90 @@ Status check(Span<const std::uint64_t> places, std::uint64_t bits, std::uint64_t
     return {};
 }
 
-/// Fills the sets: that of a bit has the owners from starts[bit] to starts[bit + 1], in order.
-void fill_sets(Span<const std::uint64_t> places, unsigned hashes, std::uint64_t bits, std::size_t members,
-               const ConflictScratch& scratch) {
-    std::fill(scratch.starts.begin(), scratch.starts.end(), 0);
-    for_each_place(places, hashes, members, [&](std::uint32_t, std::uint64_t place) { ++scratch.starts[place]; });
-    std::uint32_t end = 0;
-    for (std::uint64_t bit = 0; bit < bits; ++bit) {
-        end += scratch.starts[bit];
-        scratch.starts[bit] = end;
-    }
-    scratch.starts[bits] = end;
-    for_each_place(places, hashes, members, [&](std::uint32_t member, std::uint64_t place) {
-        scratch.owners[--scratch.starts[place]] = member;
-    });
-}
-
-/// Fills the order: bits that have owners, by how many, then by number; returns how many there are.
-std::uint64_t sort_sets(std::uint64_t bits, const ConflictScratch& scratch) {
-    const auto size_of = [&](std::uint64_t bit) { return scratch.starts[bit + 1] - scratch.starts[bit]; };
-    std::fill(scratch.sizes.begin(), scratch.sizes.end(), 0);
-    for (std::uint64_t bit = 0; bit < bits; ++bit) {
-        ++scratch.sizes[size_of(bit) + std::size_t{1}];
-    }
-    const std::uint64_t empty = scratch.sizes[1];
-    scratch.sizes[1] = 0;
-    for (std::size_t size = 2; size < scratch.sizes.size; ++size) {
-        scratch.sizes[size] += scratch.sizes[size - 1];
-    }
-    for (std::uint64_t bit = 0; bit < bits; ++bit) {
-        if (size_of(bit) != 0) {
-            scratch.order[scratch.sizes[size_of(bit)]++] = bit;
+/// Calls use(place) for each different place of a member.
+template <typename Use>
+void for_each_place(Span<const std::uint64_t> own, Use use) {
+    for (std::size_t i = 0; i < own.size; ++i) {
+        bool seen = false;
+        for (std::size_t j = 0; j < i; ++j) {
+            seen |= own[j] == own[i];
+        }
+        if (!seen) {
+            use(own[i]);
         }
     }
-    return bits - empty;
 }
 
-}  // namespace
-
-Status choose_by_conflicts(Span<const std::uint64_t> places, unsigned hashes, std::uint64_t bits, std::uint64_t kept,
-                           std::uint64_t key, const ConflictScratch& scratch, Span<std::uint8_t> taken) {
-    const Status status = check(places, bits, kept, taken.size);
-    if (!status.ok()) {
-        return status;
+/// Takes the members that are alone in one of their sets, and returns how many these are; none if they are more than
+/// `kept`, which is not so of any filter that was made of `kept` positions.
+std::uint64_t take_certain(Span<const std::uint64_t> places, unsigned hashes, std::uint64_t kept,
+                           Span<const std::uint32_t> sizes, Span<std::uint8_t> taken) {
+    std::uint64_t count = 0;
+    for (std::size_t member = 0; member < taken.size; ++member) {
+        std::uint32_t least = ~std::uint32_t{0};
+        for (const std::uint64_t place : places.part(member * hashes, hashes)) {
+            least = std::min(least, sizes[place]);
+        }
+        taken[member] = least == 1;
+        count += least == 1;
     }
-    fill_sets(places, hashes, bits, taken.size, scratch);
-    const std::uint64_t sets = sort_sets(bits, scratch);
-    // Every member owns a bit, so each round takes one or more until all are taken.
-    for (std::uint64_t count = 0; count < kept;) {
-        for (std::uint64_t i = 0; i < sets && count < kept; ++i) {
-            const std::uint64_t bit = scratch.order[i];
-            const auto owners = scratch.owners.part(scratch.starts[bit], scratch.starts[bit + 1] - scratch.starts[bit]);
+    if (count > kept) {
+        std::fill(taken.begin(), taken.end(), std::uint8_t{0});
+        return 0;
+    }
+    return count;
+}
+
+/// Takes one member from each set that has some left, and again, until `kept` are taken, of which `count` are.
+void take_in_rounds(Span<const Conflict> conflicts, std::uint64_t kept, std::uint64_t count, std::uint64_t key,
+                    Span<std::uint8_t> taken) {
+    while (count < kept) {
+        std::size_t end = 0;
+        for (std::size_t start = 0; start < conflicts.size && count < kept; start = end) {
             std::uint64_t left = 0;
-            for (const std::uint32_t owner : owners) {
-                left += taken[owner] == 0;
+            for (end = start; end < conflicts.size && conflicts[end].bit == conflicts[start].bit; ++end) {
+                left += taken[conflicts[end].member] == 0;
             }
             if (left == 0) {
                 continue;
             }
             std::uint64_t skipped = left == 1 ? 0 : random_below(random_u64(key, count), left);
-            for (const std::uint32_t owner : owners) {
-                if (taken[owner] == 0 && skipped-- == 0) {
-                    taken[owner] = 1;
-                    ++count;
-                    break;
-                }
+            std::size_t i = start;
+            while (taken[conflicts[i].member] != 0 || skipped-- != 0) {
+                ++i;
             }
+            taken[conflicts[i].member] = 1;
+            ++count;
         }
     }
+}
+
+}  // namespace
+
+Status choose_by_conflicts(Span<const std::uint64_t> places, unsigned hashes, std::uint64_t kept, std::uint64_t key,
+                           Span<std::uint32_t> sizes, Span<Conflict> conflicts, Span<std::uint8_t> taken) {
+    const Status status = check(places, sizes.size, kept, taken.size);
+    if (!status.ok()) {
+        return status;
+    }
+    std::fill(sizes.begin(), sizes.end(), 0);
+    for (std::size_t member = 0; member < taken.size; ++member) {
+        for_each_place(places.part(member * hashes, hashes), [&](std::uint64_t place) { ++sizes[place]; });
+    }
+    // Sets of one come first, whatever their order. Then only members that are left matter, which are few.
+    const std::uint64_t count = take_certain(places, hashes, kept, sizes, taken);
+    std::size_t filled = 0;
+    for (std::size_t member = 0; member < taken.size; ++member) {
+        if (taken[member] == 0) {
+            for_each_place(places.part(member * hashes, hashes), [&](std::uint64_t place) {
+                conflicts[filled++] = {sizes[place], static_cast<std::uint32_t>(member), place};
+            });
+        }
+    }
+    std::sort(conflicts.begin(), conflicts.begin() + filled, [](const Conflict& left, const Conflict& right) {
+        return std::tie(left.size, left.bit, left.member) < std::tie(right.size, right.bit, right.member);
+    });
+    take_in_rounds(conflicts.part(0, filled), kept, count, key, taken);
     return {};
 }
 

@@ -6,22 +6,17 @@
 
 namespace deepreduce::bloom {
 
-/// Overwritten by `choose_by_conflicts`.
-struct ConflictScratch {
-    /// bits + 1.
-    Span<std::uint32_t> starts;
-    /// As many as there are places.
-    Span<std::uint32_t> owners;
-    /// As many as there are places, or bits where these are fewer.
-    Span<std::uint64_t> order;
-    /// Two more than there are members.
-    Span<std::uint64_t> sizes;
+/// A member that has a bit, and how many have it.
+struct Conflict {
+    std::uint32_t size;
+    std::uint32_t member;
+    std::uint64_t bit;
 };
 
 /// Sets `kept` of `taken`, which holds one zero for each member. `places` are the bits of all members, `hashes` for
-/// each. Fails with Fault::setting where one is not below `bits`, fewer members than `kept` are given, or 2**32 places
-/// or more.
-Status choose_by_conflicts(Span<const std::uint64_t> places, unsigned hashes, std::uint64_t bits, std::uint64_t kept,
-                           std::uint64_t key, const ConflictScratch& scratch, Span<std::uint8_t> taken);
+/// each. `sizes` has `bits` elements, `conflicts` as many as there are places; they are overwritten. Fails with
+/// Fault::setting where a place is not below `bits`, fewer members than `kept` are given, or 2**32 places.
+Status choose_by_conflicts(Span<const std::uint64_t> places, unsigned hashes, std::uint64_t kept, std::uint64_t key,
+                           Span<std::uint32_t> sizes, Span<Conflict> conflicts, Span<std::uint8_t> taken);
 
 }  // namespace deepreduce::bloom
