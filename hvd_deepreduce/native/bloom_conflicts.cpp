@@ -28,11 +28,11 @@ Status check(Span<const std::uint64_t> places, std::uint64_t bits, std::uint64_t
 template <typename Use>
 void for_each_place(Span<const std::uint64_t> own, Use use) {
     for (std::size_t i = 0; i < own.size; ++i) {
-        bool seen = false;
-        for (std::size_t j = 0; j < i; ++j) {
-            seen |= own[j] == own[i];
+        std::size_t j = 0;
+        while (own[j] != own[i]) {
+            ++j;
         }
-        if (!seen) {
+        if (j == i) {
             use(own[i]);
         }
     }
