@@ -146,9 +146,7 @@ def bloom_filters(table: Table, values: np.ndarray, kept: int) -> None:
         payload = codec.encode(support, draw)
         found = codec.decode(payload, kept, support.view, draw).positions
         share = np.isin(found, positions).mean()
-        print(
-            f"bloom {policy}: {8 * len(payload) / kept:.2f} bits per kept, {100 * share:.2f} % of positions right"
-        )
+        print(f"bloom {policy}: {8 * len(payload) / kept:.2f} bits per kept, {100 * share:.2f} % of positions right")
         table.row(f"bloom {policy} encode", lambda codec=codec: codec.encode(support, draw))
         table.row(f"bloom {policy} decode", lambda codec=codec, p=payload: codec.decode(p, kept, support.view, draw))
 
