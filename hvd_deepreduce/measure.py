@@ -36,7 +36,7 @@ class Measurement:
     relative_volume: float
     """Bytes of the frame / bytes of the dense gradient."""
     relative_error: float
-    """L2 norm of (decoded - gradient), where it was kept or is decoded to something, / that of the sparsified gradient."""
+    """L2 norm of (decoded - gradient) where it was kept or is decoded to something / that of what was kept."""
     encode_ms: float
     """Both codecs, without selection."""
     decode_ms: float

@@ -84,12 +84,15 @@ def decode(reader: ByteReader, codecs: Codecs, numel: int, width: int) -> list[i
     return dense
 
 
-def encode(positions: list[int], values: list[int], codecs: Codecs, numel: int, width: int, key: int) -> bytes:
-    """With the first of the index ids, from sorted positions and their values."""
+def encode(positions: list[int], dense: list[int], codecs: Codecs, numel: int, width: int, key: int) -> bytes:
+    """With the first of the index ids, from sorted positions and the dense gradient: values are those decoded to."""
     if not positions:
         return EMPTY.to_bytes()
-    index_id = codecs.index_ids[0]
-    index_payload = b"" if index_id == shared_support.ID else index_codecs.ENCODERS[index_id](positions, numel)
-    settings = {**codecs.value_settings, "positions": positions}
+    index_id, index_payload, decoded = codecs.index_ids[0], b"", positions
+    if index_id != shared_support.ID:
+        index_payload = index_codecs.ENCODERS[index_id](positions, numel)
+        decoded = index_codecs.DECODERS[index_id](index_payload, len(positions), numel)
+    settings = {**codecs.value_settings, "positions": decoded}
+    values = [dense[position] for position in decoded]
     value_payload = value_codecs.ENCODERS[codecs.value_id](values, width, settings, key)
     return Parsed(index_id, 0, codecs.value_id, len(positions), index_payload, value_payload).to_bytes()
