@@ -6,6 +6,7 @@
 from hvd_deepreduce.errors import DeepReduceError
 from hvd_deepreduce.index_codecs.auto import Auto
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
+from hvd_deepreduce.index_codecs.bloom import Bloom
 from hvd_deepreduce.index_codecs.delta import Delta
 from hvd_deepreduce.index_codecs.huffman import Huffman
 from hvd_deepreduce.index_codecs.matrix import Matrix
@@ -49,6 +50,7 @@ __all__ = [
     "Auto",
     "BFloat16",
     "Bitmap",
+    "Bloom",
     "DeepReduceError",
     "Deflate",
     "Delta",

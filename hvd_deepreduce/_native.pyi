@@ -63,6 +63,24 @@ def huffman_gaps_encode(positions: Positions, numel: int) -> bytes: ...
 def huffman_gaps_decode(payload: bytes, kept: int, numel: int) -> Positions: ...
 def matrix_encode(positions: Positions, rows: int, columns: int) -> bytes: ...
 def matrix_decode(payload: bytes, kept: int, rows: int, columns: int) -> Positions: ...
+def bloom_head(policy: int, hashes: int, size: int, key: int) -> bytes:
+    """What stands before the filter (FORMAT.md, 4.9); the key is left out where the policy has none."""
+
+def bloom_read(payload: bytes, kept: int, numel: int, sliced: bool) -> tuple[int, int, int, int, bytes]:
+    """Policy, hashes, size, key and filter of a payload; `sliced` for FORMAT.md, 4.12."""
+
+def bloom_insert(positions: Positions, numel: int, hashes: int, size: int) -> bytes:
+    """A filter of `size` bytes."""
+
+def bloom_members(filter: bytes, hashes: int, numel: int) -> Positions:
+    """The positions that a filter reports."""
+
+def bloom_places(positions: Positions, numel: int, hashes: int, size: int) -> NDArray[np.uint64]:
+    """The bits of each position in turn, `hashes` of them, in a filter of `size` bytes."""
+
+def bloom_conflicts(places: NDArray[np.uint64], hashes: int, bits: int, kept: int, key: int) -> NDArray[np.bool_]:
+    """Which members policy p2 takes, `kept` of them, by the bits of each."""
+
 def fp16_encode(values: Values) -> bytes: ...
 def fp16_decode(payload: bytes, kept: int, dtype: np.dtype[Any]) -> Values: ...
 def bf16_encode(values: Values) -> bytes: ...

@@ -9,6 +9,7 @@ from typing import Final
 from hvd_deepreduce.contracts import IndexCodec, Memory, OrderedIndexCodec, OrderedValueCodec, Sparsifier, ValueCodec
 from hvd_deepreduce.index_codecs.auto import Auto
 from hvd_deepreduce.index_codecs.bitmap import Bitmap
+from hvd_deepreduce.index_codecs.bloom import Bloom
 from hvd_deepreduce.index_codecs.delta import Delta
 from hvd_deepreduce.index_codecs.huffman import Huffman
 from hvd_deepreduce.index_codecs.matrix import Matrix
@@ -68,6 +69,7 @@ INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType(
         "matrix": Matrix,
         "pco": Pco,
         "auto": Auto,
+        "bloom": Bloom,
     }
 )
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(

@@ -7,6 +7,7 @@ namespace deepreduce::binding {
 
 void bind_dense(pybind11::module_& module);
 void bind_index_codecs(pybind11::module_& module);
+void bind_bloom(pybind11::module_& module);
 void bind_value_codecs(pybind11::module_& module);
 void bind_quantizers(pybind11::module_& module);
 void bind_quant(pybind11::module_& module);

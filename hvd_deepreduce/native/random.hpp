@@ -18,4 +18,10 @@ inline double random_unit(std::uint64_t key, std::uint64_t index) {
     return static_cast<double>(random_u64(key, index) >> 11) * 0x1p-53;
 }
 
+/// A draw as an integer below `limit`: the high half of the product, uniform up to one part in 2^64 / limit, without a
+/// division.
+inline std::uint64_t random_below(std::uint64_t draw, std::uint64_t limit) {
+    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(draw) * limit) >> 64);
+}
+
 }  // namespace deepreduce

@@ -3,14 +3,6 @@
 #include "random.hpp"
 
 namespace deepreduce {
-namespace {
-
-/// The high half of the product: uniform up to one part in 2^64 / numel, without a division.
-std::uint64_t scaled(std::uint64_t draw, std::uint64_t numel) {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(draw) * numel) >> 64);
-}
-
-}  // namespace
 
 template <typename P>
 void random_support(std::uint64_t key, std::uint64_t numel, Span<P> out, Span<std::uint64_t> marks) {
@@ -19,7 +11,7 @@ void random_support(std::uint64_t key, std::uint64_t numel, Span<P> out, Span<st
     const std::uint64_t wanted = dropped ? numel - out.size : out.size;
     std::uint64_t draw = 0;
     for (std::uint64_t marked = 0; marked < wanted; ++draw) {
-        const std::uint64_t position = scaled(random_u64(key, draw), numel);
+        const std::uint64_t position = random_below(random_u64(key, draw), numel);
         const std::uint64_t bit = std::uint64_t{1} << (position % 64);
         marked += (marks[position / 64] & bit) == 0;
         marks[position / 64] |= bit;

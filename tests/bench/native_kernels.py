@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hvd_deepreduce import _native
+from hvd_deepreduce.index_codecs.bloom import Bloom
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.registry import VALUE_CODECS
 from hvd_deepreduce.settings import stage_of
@@ -139,6 +140,20 @@ def more_value_codecs(table: Table, values: np.ndarray, kept: int) -> None:
         )
 
 
+def bloom_filters(table: Table, values: np.ndarray, kept: int) -> None:
+    """Decoding looks at all positions; the sender does both."""
+    positions = _native.select_topk(values, kept)
+    support, draw = Support(positions, MatrixView(1, len(values))), Draw()
+    for policy in ("p0", "p1", "p2"):
+        codec = Bloom(policy)
+        payload = codec.encode(support, draw)
+        found = codec.decode(payload, kept, support.view, draw).positions
+        share = np.isin(found, positions).mean()
+        print(f"bloom {policy}: {8 * len(payload) / kept:.2f} bits per kept, {100 * share:.2f} % of positions right")
+        table.row(f"bloom {policy} encode", lambda codec=codec: codec.encode(support, draw))
+        table.row(f"bloom {policy} decode", lambda codec=codec, p=payload: codec.decode(p, kept, support.view, draw))
+
+
 def whole_steps(table: Table, values: np.ndarray, kept: int) -> None:
     """What a rank does for one tensor; the residual is set back before each run, outside the time."""
     numel = len(values)
@@ -196,6 +211,7 @@ def main() -> None:
     table = Table(values, options.runs)
     single_kernels(table, values, kept)
     more_value_codecs(table, values, kept)
+    bloom_filters(table, values, kept)
     whole_steps(table, values, kept)
     hard_inputs(table, options.numel, kept)
 

@@ -1,5 +1,6 @@
 """Checks of index codecs; each takes a codec and fails by `AssertionError`."""
 
+import dataclasses
 from math import ceil
 
 import numpy as np
@@ -265,7 +266,7 @@ def assert_size(codec: IndexCodec, support: Support) -> None:
 @check
 def meets_the_formula(codec: IndexCodec) -> None:
     """10: the size that FORMAT.md states, on random supports."""
-    formula = reference.BITS_PER_KEPT[codec.wire_id]
+    formula = reference.bits_per_kept(codec.wire_id, dataclasses.asdict(codec))
     for numel, density in ((1_000_000, 0.001), (1_000_000, 0.01), (300_000, 0.05), (100_000, 0.2), (50_000, 0.5)):
         support = inputs.random_support(numel, density)
         low, high = (ceil(bound * support.kept / 8 - 1e-6) for bound in formula(density, numel))

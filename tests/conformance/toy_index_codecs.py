@@ -209,7 +209,7 @@ class IsBigEndian(RightIndex):
 
 @caught_by(index_checks.agrees_with_the_reference)
 class HasNoReference(RightIndex):
-    wire_id: ClassVar[int] = 9
+    wire_id: ClassVar[int] = 126
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class PairsIndex(IndexCodec):
     """Lossy and right: a bit for every two positions, so that a neighbour is sent along."""
 
     name: ClassVar[str] = "pairs"
-    wire_id: ClassVar[int] = 9
+    wire_id: ClassVar[int] = 126
     exact: ClassVar[bool] = False
 
     def encode(self, support, draw):

@@ -76,9 +76,9 @@ def test_frames_are_those_of_the_reference(sparsifier, index, value, dtype):
     slots = pipeline.new_slots(spec)
     settings.memory.compensate(gradient, slots)
     support = settings.sparsifier.sparsify(gradient, spec.view, DRAW, slots)
-    values = gradient[support.positions].view(unsigned).tolist()
+    dense = gradient.view(unsigned).tolist()
     codecs = reference_codecs(settings, spec.view)
-    theirs = reference.encode(support.positions.tolist(), values, codecs, 700, width, DRAW.key())
+    theirs = reference.encode(support.positions.tolist(), dense, codecs, 700, width, DRAW.key())
     assert encoded.frame == theirs or not (settings.value.portable and settings.index.portable)
     for frame in (encoded.frame, theirs):
         dense = np.array(reference.decode(ReferenceReader(frame), codecs, 700, width), unsigned)

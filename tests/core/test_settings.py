@@ -48,7 +48,7 @@ def test_ways_to_write_the_same_in_one_string(text):
     [
         ("", ["sparsifier"]),
         ("topq", ["sparsifier", "topq", "topk(density=0.01)", "threshold", "none"]),
-        ("topk+golomb", ["index", "golomb", "raw, bitmap, rice, rle, huffman(of='bytes'), delta, matrix"]),
+        ("topk+golomb", ["index", "golomb", "raw, bitmap, rice, rle, huffman(of='bytes'), delta, matrix, bloom(po"]),
         ("topk+rice+qsgq", ["value", "qsgq", "qsgd(bits=7, bucket=512)"]),
         ("topk+rice+qsgd+momentum", ["memory", "momentum", "residual"]),
         ("topk+rice+qsgd+residual+none", ["5 parts", "sparsifier+index+value+memory"]),

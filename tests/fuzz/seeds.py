@@ -41,6 +41,16 @@ def index_input(fields: vectors.Fields) -> bytes:
     return numel.to_bytes(5, "little") + kept_of(fields).to_bytes(5, "little") + bytes.fromhex(fields["payload"])
 
 
+def bloom_input(fields: vectors.Fields) -> bytes:
+    numel, sliced = vectors.Place.of(fields).view.numel, "pybloom" in fields["settings"]
+    return (
+        struct.pack("<H", numel)
+        + kept_of(fields).to_bytes(5, "little")
+        + bytes([sliced])
+        + bytes.fromhex(fields["payload"])
+    )
+
+
 def quant_input(kept: int, flags: int, rows: int, payload: bytes) -> bytes:
     """A matrix of which every other element is kept."""
     return struct.pack("<HBBB", kept, flags, rows - 1, 1) + payload
@@ -101,7 +111,9 @@ def encode_input(fields: vectors.Fields) -> bytes:
 def inputs(fields: vectors.Fields) -> Iterator[tuple[str, bytes]]:
     """The targets a case is for, with its input."""
     codec = fields.get("settings", "").split("(")[0]
-    if fields["kind"] == "index" and codec not in WITHOUT_KERNELS:
+    if fields["kind"] == "index" and codec == "bloom":
+        yield codec, bloom_input(fields)
+    elif fields["kind"] == "index" and codec not in WITHOUT_KERNELS:
         yield INDEX_TARGETS.get(fields["settings"], codec), index_input(fields)
     elif fields["kind"] == "value" and codec in VALUE_TARGETS:
         yield VALUE_TARGETS[codec], value_input(fields)

@@ -5,6 +5,7 @@ from reference.bundle import ERROR, FRAMES, Expected, encode, encode_error
 from reference.fingerprint import fingerprint
 
 from golden.auto_cases import AUTO_ACCEPTS
+from golden.bloom_cases import BLOOM_ACCEPTS
 from golden.curve_cases import CURVE_ACCEPTS
 from golden.frame_cases import FRAME_ACCEPTS
 from golden.matrix_cases import MATRIX_ACCEPTS
@@ -144,6 +145,8 @@ ACCEPTS: dict[str, Fields] = {
     **MORE_INDEX_ACCEPTS,
     # --- 4.10 ---
     **MATRIX_ACCEPTS,
+    # --- 4.9, 4.12 ---
+    **BLOOM_ACCEPTS,
     # --- 5.1 ---
     "value_raw_example": {
         "why": "The example of FORMAT.md, 5.1.",

@@ -8,6 +8,7 @@ from reference.bundle import ERROR, FRAMES, Expected, encode
 from reference.fingerprint import fingerprint
 
 from golden.auto_cases import AUTO_REJECTS
+from golden.bloom_cases import BLOOM_REJECTS
 from golden.curve_cases import CURVE_REJECTS
 from golden.matrix_cases import MATRIX_REJECTS
 from golden.more_index_rejects import MORE_INDEX_REJECTS, bits_text, index_reject
@@ -147,6 +148,7 @@ REJECTS: dict[str, Fields] = {
     **MORE_INDEX_REJECTS,
     # --- 4.10 ---
     **MATRIX_REJECTS,
+    **BLOOM_REJECTS,
     # --- 5 ---
     "value_raw_short": _value("raw", "A byte is missing.", 2, "0000803f000000", _TRUNCATED, "7 bytes"),
     "value_raw_long": _value("raw", "A byte too many.", 1, "0000803f00", _CORRUPT, "5 bytes"),

@@ -35,6 +35,9 @@ INDEX_IDS = {
 }
 
 
+BLOOM_IDS = {False: 9, True: 12}
+
+
 def read(folder, name):
     return vectors.read(FOLDER / folder / f"{name}.txt")
 
@@ -117,11 +120,15 @@ def _value_settings(settings, draw, view):
 
 
 def _reference_index(fields):
-    wire_id = INDEX_IDS[fields["settings"]] if fields["kind"] == "index" else 2
+    settings, key = fields["settings"], "positions"
+    if settings.startswith("bloom"):
+        wire_id, key = BLOOM_IDS["pybloom" in settings], "received"
+    else:
+        wire_id = INDEX_IDS[settings] if fields["kind"] == "index" else 2
     kept = int(fields["kept"]) if "kept" in fields else len(fields["positions"].split())
     view = vectors.Place.of(fields).view
     positions = index_codecs.decode(wire_id, bytes.fromhex(fields["payload"]), kept, view.rows, view.columns)
-    return {"positions": " ".join(map(str, positions))}
+    return {key: " ".join(map(str, positions))}
 
 
 def _reference_value(fields):

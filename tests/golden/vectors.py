@@ -116,7 +116,7 @@ def _decode_index(fields: Fields) -> dict[str, str]:
     codec = stage_of("index", INDEX_CODECS, fields["settings"])
     kept = int(fields["kept"]) if "kept" in fields else len(fields["positions"].split())
     decoded = codec.decode(bytes.fromhex(fields["payload"]), kept, place.view, place.draw)
-    return {"positions": " ".join(map(str, decoded.positions))}
+    return {"positions" if codec.exact else "received": " ".join(map(str, decoded.positions))}
 
 
 def _encode_ordered(fields: Fields) -> dict[str, str]:

@@ -91,14 +91,19 @@ def decode(reader: ByteReader, codecs: Codecs, numel: int, width: int) -> list[i
     return dense
 
 
-def encode(positions: list[int], values: list[int], codecs: Codecs, numel: int, width: int, key: int) -> bytes:
-    """With the first of the index ids, from sorted positions and their values."""
+def encode(positions: list[int], dense: list[int], codecs: Codecs, numel: int, width: int, key: int) -> bytes:
+    """With the first of the index ids, from sorted positions and the dense gradient: values are those decoded to."""
     if not positions:
         return EMPTY.to_bytes()
     (index_id, *_), value_id = codecs.ids()
-    settings = {**codecs.value_settings, "positions": positions}
+    index_payload, decoded = b"", positions
+    if index_id not in (shared_support.ID, index_codecs.ORDERED):
+        index_payload = index_codecs.ENCODERS[index_id](positions, numel)
+        decoded = index_codecs.DECODERS[index_id](index_payload, len(positions), numel)
+    settings = {**codecs.value_settings, "positions": decoded}
+    values = [dense[position] for position in decoded]
     value_payload = value_codecs.ENCODERS[value_id](values, width, settings, key)
     if index_id == index_codecs.ORDERED:
-        positions = [positions[i] for i in curves.falling([curves.number(value, width) for value in values])]
-    index_payload = b"" if index_id == shared_support.ID else index_codecs.ENCODERS[index_id](positions, numel)
+        order = curves.falling([curves.number(value, width) for value in values])
+        index_payload = index_codecs.ENCODERS[index_id]([positions[i] for i in order], numel)
     return Parsed(index_id, 0, value_id, len(positions), index_payload, value_payload).to_bytes()

@@ -5,15 +5,15 @@ the order they were sent; only id 2 sends another than the sorted one. Id 10 dep
 `decode` take it, and in the tables it has one row.
 """
 
-from collections.abc import Callable
-from math import log2
+from collections.abc import Callable, Mapping
+from math import ceil, log2
+from typing import Any
 
-from reference import huffman, matrix, pco, rice, varint_codecs
+from reference import bloom, huffman, matrix, pco, rice, varint_codecs
 from reference.bits import BitReader, BitWriter, ByteReader, CorruptError, TruncatedError
 
 RAW, ORDERED, BITMAP, RICE, RLE, HUFFMAN_BYTES, HUFFMAN_GAPS, DELTA = 1, 2, 3, 4, 5, 6, 7, 8
-MATRIX = 10
-PCO, AUTO = 13, 14
+BLOOM, MATRIX, PYBLOOM, PCO, AUTO = 9, 10, 12, 13, 14
 CHOICE = (RAW, BITMAP, RICE, RLE, HUFFMAN_GAPS, DELTA, MATRIX)
 
 
@@ -67,6 +67,12 @@ def bitmap_decode(payload: bytes, kept: int, numel: int) -> list[int]:
     return positions
 
 
+def bloom_encode(positions: list[int], numel: int) -> bytes:
+    """With the codec's default settings."""
+    size = max(8, ceil(bloom.bits_per_kept(0.001) * len(positions) / 8))
+    return bloom.encode(positions, bloom.ALL, 10, size)
+
+
 ENCODERS: dict[int, Callable[[list[int], int], bytes]] = {
     RAW: raw_encode,
     ORDERED: raw_encode,
@@ -79,6 +85,7 @@ ENCODERS: dict[int, Callable[[list[int], int], bytes]] = {
     MATRIX: lambda positions, numel: matrix.encode(positions, 1, numel),
     PCO: pco.encode,
     AUTO: lambda positions, numel: encode(AUTO, positions, 1, numel),
+    BLOOM: bloom_encode,
 }
 DECODERS: dict[int, Callable[[bytes, int, int], list[int]]] = {
     RAW: raw_decode,
@@ -92,6 +99,8 @@ DECODERS: dict[int, Callable[[bytes, int, int], list[int]]] = {
     MATRIX: lambda payload, kept, numel: matrix.decode(payload, kept, 1, numel),
     PCO: pco.decode,
     AUTO: lambda payload, kept, numel: decode(AUTO, payload, kept, 1, numel),
+    BLOOM: bloom.decode,
+    PYBLOOM: lambda payload, kept, numel: bloom.decode(payload, kept, numel, sliced=True),
 }
 
 
@@ -134,6 +143,14 @@ def _rle_bits(density: float) -> float:
 def _delta_bits(density: float) -> float:
     u = 1 - density
     return 8 * (1 + u**128 + u**16384)
+
+
+def bits_per_kept(wire_id: int, settings: Mapping[str, Any]) -> Callable[[float, int], tuple[float, float]]:
+    """The row of BITS_PER_KEPT, or for an id whose size follows from settings what they make of it."""
+    if wire_id == BLOOM:
+        bits = bloom.bits_per_kept(settings["fpr"])
+        return lambda density, numel: (bits, bits + 8 * 14 / (density * numel))
+    return BITS_PER_KEPT[wire_id]
 
 
 # Bits per kept element on a random support of numel elements: (lower bound, upper bound).
