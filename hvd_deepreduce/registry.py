@@ -67,9 +67,9 @@ INDEX_CODECS: Final[Mapping[str, type[IndexCodec]]] = MappingProxyType(
         "huffman": Huffman,
         "delta": Delta,
         "matrix": Matrix,
+        "bloom": Bloom,
         "pco": Pco,
         "auto": Auto,
-        "bloom": Bloom,
     }
 )
 VALUE_CODECS: Final[Mapping[str, type[ValueCodec]]] = MappingProxyType(
