@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from hvd_deepreduce.checks import require_integer
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, Stage, ValueCodec
@@ -56,6 +56,16 @@ def stage_of(kind: str, table: Mapping[str, type[_S]], given: str | _S) -> _S:
             raise InvalidSettingError(f"{kind} {given!r}: {setting} is given twice")
         settings[setting] = value
     return stage(**settings)
+
+
+class Agreed(Protocol):
+    """Settings that must be equal on all ranks; `str` spells them out."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def fingerprint(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -107,7 +117,7 @@ class Settings:
         >>> str(Settings.from_string("topk(density=0.001)+bitmap"))
         'topk(density=0.001)+bitmap+qsgd(bits=7, bucket=512)+residual'
         """
-        stages = _split(text)
+        stages = split_stages(text)
         kinds = ("sparsifier", "index", "value", "memory")
         if len(stages) > len(kinds):
             raise InvalidSettingError(f"{text!r} has {len(stages)} parts; the form is {'+'.join(kinds)}")
@@ -142,7 +152,7 @@ def _forms(table: Mapping[str, type[_S]]) -> str:
     return ", ".join(_form(stage) for stage in table.values())
 
 
-def _split(text: str) -> list[str]:
+def split_stages(text: str) -> list[str]:
     """The parts between the plus signs that stand outside parentheses."""
     parts, depth = [""], 0
     for character in text:
