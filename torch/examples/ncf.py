@@ -24,11 +24,9 @@ from train_options import positive_integer
 
 from hvd_deepreduce.demo import feedback
 from hvd_deepreduce.demo.feedback import Feedback
-from hvd_deepreduce.demo.ways import Sent, Way, apart_table, ways_table
+from hvd_deepreduce.demo.ways import DENSE, STOCK, WAYS, Sent, Way, apart_table, ways_table
 from hvd_deepreduce.torch import DistributedOptimizer, sparse_parameters
 
-STOCK, DENSE = "stock", "sparse_as_dense"
-WAYS = (STOCK, DENSE, "rice+raw", "rice+qsgd(bits=7, bucket={dimension})")
 EVALUATION_USERS = 250
 
 
@@ -178,7 +176,7 @@ def tell(ways: list[Way], title: str) -> None:
     """Prints the tables."""
     console = Console(highlight=False) if terminal_watched() else Console(width=130, highlight=False, no_color=True)
     console.print(ways_table(ways, title))
-    console.print(apart_table([way for way in ways if way.name not in (STOCK, DENSE)]))
+    console.print(apart_table(ways))
     console.print(f"parameters identical on all ranks: {'yes' if all(w.replicas_identical for w in ways) else 'NO'}")
 
 
