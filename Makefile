@@ -6,7 +6,7 @@ SOURCES := hvd_deepreduce tf/hvd_deepreduce torch/hvd_deepreduce
 CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp tests/fuzz/*.cpp tests/fuzz/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo curves test test-long native-test fuzz lint format bench figure8 golden wheel clean
+.PHONY: help env demo demo-ncf curves test test-long native-test fuzz lint format bench figure8 golden wheel clean
 
 help: ## List the verbs.
 	@echo "hvd_deepreduce: gradient compression for stock Horovod"
@@ -20,6 +20,9 @@ demo: env ## Train Fashion-MNIST on two ranks: dense, fp16, density 1 % and 0.1 
 
 curves: env ## Train by every method with three seeds; renew docs/training-curves.md (about half an hour).
 	@$(BIN)/python tests/bench/curves/make_curves.py
+
+demo-ncf: env ## Train a model with sparse embeddings on two ranks, their gradients exchanged in four ways; print a table.
+	@$(BIN)/python torch/examples/demo_ncf.py
 
 test: env ## Run the tests.
 	@$(BIN)/python -m pytest

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from hvd_deepreduce.errors import SettingsMismatchError
-from hvd_deepreduce.settings import Settings
+from hvd_deepreduce.settings import Agreed
 from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.wire.bundle import VERSION
 
@@ -23,7 +23,7 @@ def package_version() -> str:
         return "not installed"
 
 
-def statement(name: str, settings: Settings, specs: Sequence[TensorSpec], size: int, **shaping: int) -> bytes:
+def statement(name: str, settings: Agreed, specs: Sequence[TensorSpec], size: int, **shaping: int) -> bytes:
     """One line of JSON; `shaping` are the other settings that shape the collectives."""
     said: dict[str, Any] = {
         "package version": package_version(),

@@ -22,6 +22,7 @@ from hvd_deepreduce.memories.none import NoMemory
 from hvd_deepreduce.memories.residual import Residual
 from hvd_deepreduce.pipeline import EncodedGradient, Pipeline
 from hvd_deepreduce.randomness import Draw
+from hvd_deepreduce.rows.gradient import RowGradient
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import SparseGradient, TensorSpec, Values
 from hvd_deepreduce.sparsifiers.dropping import Dropping
@@ -52,7 +53,7 @@ class Elsewhere(Protocol):
         """Makes it NaN."""
 
 
-Gradient = Values | Elsewhere
+Gradient = Values | Elsewhere | RowGradient
 
 
 class EncodeJob(NamedTuple):
@@ -123,6 +124,7 @@ class StagewiseBatch:
             start = time.perf_counter()
             finite = True
             if output is not None:
+                assert not isinstance(output, RowGradient), "rows have a batch of their own"
                 total = _HostSum(output) if isinstance(output, np.ndarray) else output
                 total.clear()
                 for rank, of_rank in enumerate(frames):

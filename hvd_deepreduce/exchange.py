@@ -15,7 +15,7 @@ from hvd_deepreduce.batch import Batch, DecodedGradient, EncodeJob, Gradient
 from hvd_deepreduce.errors import CorruptPayloadError, DeepReduceError
 from hvd_deepreduce.pipeline import EncodedGradient
 from hvd_deepreduce.randomness import Draw
-from hvd_deepreduce.settings import Settings
+from hvd_deepreduce.settings import Agreed
 from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.wire.bundle import BundleHeader, split_bundles
 from hvd_deepreduce.wire.frame import EMPTY_FRAME
@@ -36,9 +36,7 @@ class _Phase(Enum):
 class Bucket:
     """The tensors of one collective over the steps of training, as rank `rank` of `size` sees them."""
 
-    def __init__(
-        self, number: int, specs: Sequence[TensorSpec], settings: Settings, batch: Batch, rank: int, size: int
-    ):
+    def __init__(self, number: int, specs: Sequence[TensorSpec], settings: Agreed, batch: Batch, rank: int, size: int):
         self.number = number
         self.specs = list(specs)
         self.rank = rank

@@ -9,7 +9,7 @@ import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from hvd_deepreduce.checks import require_integer
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, Stage, ValueCodec
@@ -64,6 +64,16 @@ def stage_of(kind: str, table: Mapping[str, type[_S]], given: str | _S) -> _S:
             raise InvalidSettingError(f"{kind} {given!r}: {setting} is given twice")
         settings[setting] = value
     return stage(**settings)
+
+
+class Agreed(Protocol):
+    """Settings that must be equal on all ranks; `str` spells them out."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def fingerprint(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -124,7 +134,7 @@ class Settings:
         >>> str(Settings.from_string("gradient_dropping(rate=0.999)"))
         "dropping(rate=0.999, sample=0.001, scope='tensor')+raw+raw+residual"
         """
-        stages = _split(text)
+        stages = split_stages(text)
         if len(stages) > len(_KINDS):
             raise InvalidSettingError(f"{text!r} has {len(stages)} parts; the form is {'+'.join(_KINDS)}")
         name, parenthesis, _ = stages[0].partition("(")
@@ -191,7 +201,7 @@ def _forms(table: Mapping[str, type[_S]]) -> str:
     return ", ".join(_form(stage) for stage in table.values())
 
 
-def _split(text: str) -> list[str]:
+def split_stages(text: str) -> list[str]:
     """The parts between the plus signs that stand outside parentheses."""
     parts, depth = [""], 0
     for character in text:

@@ -12,6 +12,7 @@ from golden.matrix_cases import MATRIX_ACCEPTS
 from golden.more_index_accepts import MORE_INDEX_ACCEPTS, positions_text
 from golden.pco_cases import PCO_ACCEPTS
 from golden.quant_cases import QUANT_ACCEPTS
+from golden.row_cases import ROW_ACCEPTS
 from golden.value_accept_cases import VALUE_ACCEPTS
 from golden.value_accept_cases import floats as _floats
 from golden.vectors import Fields
@@ -258,6 +259,8 @@ ACCEPTS: dict[str, Fields] = {
     **AUTO_ACCEPTS,
     # --- 3 ---
     **FRAME_ACCEPTS,
+    # --- 3.1 ---
+    **ROW_ACCEPTS,
     # --- 2 ---
     "bundle_frames": {
         "why": "One frame, the example of FORMAT.md, 3; a step of two varint bytes.",

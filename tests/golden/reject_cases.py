@@ -14,6 +14,7 @@ from golden.matrix_cases import MATRIX_REJECTS
 from golden.more_index_rejects import MORE_INDEX_REJECTS, bits_text, index_reject
 from golden.pco_cases import PCO_REJECTS
 from golden.quant_cases import QUANT_REJECTS
+from golden.row_cases import ROW_REJECTS
 from golden.value_reject_cases import VALUE_REJECTS
 from golden.value_reject_cases import rejected as _value
 from golden.vectors import Fields
@@ -227,6 +228,8 @@ REJECTS: dict[str, Fields] = {
         _CORRUPT,
         "tensor 'fc.weight', rank 1: bitmap",
     ),
+    # --- 3.1 ---
+    **ROW_REJECTS,
     # --- 4.11 ---
     "frame_shared_with_positions": _frame(
         "A shared support has no payload.",

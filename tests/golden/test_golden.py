@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from reference import bundle as reference_bundle
-from reference import fingerprint, frame, index_codecs, randomness, shared_support, value_codecs
+from reference import fingerprint, frame, index_codecs, randomness, rows, shared_support, value_codecs
 from reference.bits import ByteReader as ReferenceReader
 from reference.bits import CorruptError, TruncatedError
 
@@ -17,6 +17,8 @@ from hvd_deepreduce import errors
 from hvd_deepreduce.batch import EncodeJob, make_batch
 from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.registry import VALUE_CODECS
+from hvd_deepreduce.rows.merge import table_of
+from hvd_deepreduce.rows.settings import RowSettings
 from hvd_deepreduce.settings import Settings, stage_of
 from hvd_deepreduce.wire.reader import ByteReader
 
@@ -160,6 +162,18 @@ def _reference_frame(fields):
     return {"decoded": " ".join(pattern.to_bytes(width // 8, "little").hex() for pattern in patterns)}
 
 
+def _reference_rows(fields):
+    place, settings = vectors.Place.of(fields), RowSettings.from_string(fields["settings"])
+    table = table_of(place.spec)
+    value = _value_settings(fields["settings"].split("+")[1], place.draw, table)
+    width = 8 * place.spec.value_dtype.itemsize
+    reader = ReferenceReader(bytes.fromhex(fields["frame"]))
+    found = rows.decode(reader, frame.Codecs((settings.index.wire_id,), *value), table.rows, table.columns, width)
+    reference_bundle.padding(reader)
+    decoded = " ".join(pattern.to_bytes(width // 8, "little").hex() for pattern in found[1])
+    return {"merged": " ".join(map(str, found[0])), "decoded": decoded}
+
+
 def _reference_bundle(fields):
     text = "topk(density=0.01)+rice+qsgd(bits=7, bucket=512)+residual"
     place = (int(fields[key]) for key in ("rank", "bucket", "step"))
@@ -190,6 +204,7 @@ REFERENCE = {
     "ordered": _reference_index,
     "value": _reference_value,
     "frame": _reference_frame,
+    "rows": _reference_rows,
     "bundle": _reference_bundle,
     "random": _reference_random,
     "fingerprint": _reference_fingerprint,

@@ -13,6 +13,9 @@ from hvd_deepreduce.errors import RemoteRankError
 from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS
+from hvd_deepreduce.rows.merge import Rows, table_of
+from hvd_deepreduce.rows.pipeline import RowPipeline
+from hvd_deepreduce.rows.settings import RowSettings
 from hvd_deepreduce.settings import Settings, stage_of
 from hvd_deepreduce.sparse import MatrixView, Support, TensorSpec
 from hvd_deepreduce.wire.bundle import BundleHeader, require_padding, split_bundles
@@ -47,7 +50,7 @@ def write(fields: Fields) -> str:
     lines = []
     for key, value in fields.items():
         words = value.split()
-        if key in ("input", "decoded") and len(words) <= 8 and value != "not finite":
+        if key in ("input", "decoded") and 0 < len(words) <= 8 and value != "not finite":
             dtype = np.dtype(f"<f{len(words[0]) // 2}")
             decimals = [np.frombuffer(bytes.fromhex(word), dtype)[0] for word in words]
             lines += [f"{key}:", *(f"  {word}  # {number!r}" for word, number in zip(words, decimals, strict=True))]
@@ -175,6 +178,28 @@ def _decode_frame(fields: Fields) -> dict[str, str]:
     return {"decoded": place.text(dense) if finite else "not finite"}
 
 
+def _rows(fields: Fields) -> tuple[Place, RowPipeline]:
+    return Place.of(fields), RowPipeline(RowSettings.from_string(fields["settings"], seed=int(fields.get("seed", "0"))))
+
+
+def _encode_rows(fields: Fields) -> dict[str, str]:
+    place, pipeline = _rows(fields)
+    values = place.values(fields["input"]).reshape(-1, table_of(place.spec).columns)
+    rows = Rows(np.array(numbers(fields["rows"]), np.int64), values)
+    return {"frame": pipeline.encode(rows, place.spec, pipeline.new_slots(place.spec), place.draw).frame.hex()}
+
+
+def _decode_rows(fields: Fields) -> dict[str, str]:
+    place, pipeline = _rows(fields)
+    reader = ByteReader(bytes.fromhex(fields["frame"]), f"rank {place.draw.rank}")
+    frame = pipeline.read(reader, place.spec)
+    require_padding(reader)
+    if frame is None:
+        return {"merged": "", "decoded": ""}
+    rows = pipeline.decode(frame, place.spec, place.draw)
+    return {"merged": " ".join(map(str, rows.numbers)), "decoded": place.text(rows.values)}
+
+
 def _header(fields: Fields) -> BundleHeader:
     fingerprint = Settings.from_string(fields["settings"], seed=int(fields.get("seed", "0"))).fingerprint
     return BundleHeader(fingerprint, *(int(fields[key]) for key in ("rank", "bucket", "step")))
@@ -222,6 +247,7 @@ KINDS: Mapping[str, Kind] = {
     "ordered": Kind("payload", _encode_ordered, _decode_ordered),
     "value": Kind("payload", _encode_value, _decode_value),
     "frame": Kind("frame", _encode_frame, _decode_frame),
+    "rows": Kind("frame", _encode_rows, _decode_rows),
     "bundle": Kind("bundle", _encode_bundle, _decode_bundle),
     "fingerprint": Kind("fingerprint", _fingerprint, _fingerprint),
     "random": Kind("draws", _random, _random),

@@ -37,20 +37,25 @@ class HorovodJob:
 
     def run(self, limit_s: float, show: Callable[[Standing], None]) -> JobResult:
         """Blocks until the job ends; raises `JobError` when it fails or takes longer than `limit_s`."""
-        launcher = find_horovodrun(self.mpi)
-        with tempfile.TemporaryDirectory(prefix="hvd_deepreduce_demo.") as folder:
-            found = Path(folder) / "result.json"
-            command = [
-                *(str(launcher), "--mpi" if self.mpi else "--gloo", "-np", str(self.ranks)),
-                *(sys.executable, str(SCRIPT), f"--compression={self.compression}", *self.arguments),
-                *("--progress=steps", f"--json={found}"),
-            ]
-            status, output = _follow(command, limit_s, show)
-            if status:
-                raise JobError(f"the job {self.compression} failed with status {status}; its output is above", output)
-            if not found.is_file():
-                raise JobError(f"the job {self.compression} ended without a result; its output is above", output)
-            return JobResult.from_json(found.read_text())
+        command = [str(SCRIPT), f"--compression={self.compression}", *self.arguments]
+        found = run_script(command, self.compression, ranks=self.ranks, mpi=self.mpi, limit_s=limit_s, show=show)
+        return JobResult.from_json(found)
+
+
+def run_script(
+    command: Sequence[str], what: str, *, ranks: int, mpi: bool, limit_s: float, show: Callable[[Standing], None]
+) -> str:
+    """The JSON that a script writes under `horovodrun`; raises `JobError`, with `what` failed, as `HorovodJob.run`."""
+    launcher = find_horovodrun(mpi)
+    with tempfile.TemporaryDirectory(prefix="hvd_deepreduce_demo.") as folder:
+        found = Path(folder) / "result.json"
+        launch = [str(launcher), "--mpi" if mpi else "--gloo", "-np", str(ranks), sys.executable]
+        status, output = _follow([*launch, *command, "--progress=steps", f"--json={found}"], limit_s, show)
+        if status:
+            raise JobError(f"the job {what} failed with status {status}; its output is above", output)
+        if not found.is_file():
+            raise JobError(f"the job {what} ended without a result; its output is above", output)
+        return found.read_text()
 
 
 def find_horovodrun(mpi: bool) -> Path:

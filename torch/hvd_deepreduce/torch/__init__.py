@@ -12,5 +12,6 @@ except ImportError as error:
     ) from error
 
 from hvd_deepreduce.torch.compressor import DeepReduce
+from hvd_deepreduce.torch.optimizer import DistributedOptimizer, sparse_parameters
 
-__all__ = ["DeepReduce"]
+__all__ = ["DeepReduce", "DistributedOptimizer", "sparse_parameters"]

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from hvd_deepreduce.errors import DeepReduceError
+from hvd_deepreduce.rows.merge import Rows, table_of
 from hvd_deepreduce.sparse import TensorSpec
 
 _DTYPE_NAMES = {
@@ -54,3 +56,37 @@ def copy_of(slot: Any) -> torch.Tensor:
 def fill(slot: Any, content: torch.Tensor) -> None:
     """Overwrites a slot, wherever it lies."""
     torch.as_tensor(slot).copy_(content)
+
+
+def merged_rows(gradient: torch.Tensor, spec: TensorSpec, scale: float) -> Rows:
+    """The rows of a sparse gradient / scale on the host, each once, in a value dtype; they may share its memory."""
+    if gradient.layout is not torch.sparse_coo or gradient.sparse_dim() != 1 or tuple(gradient.shape) != spec.shape:
+        raise DeepReduceError(
+            f"tensor {spec.name!r}: a sparse gradient of layout {gradient.layout} and shape {tuple(gradient.shape)}; "
+            f"needed are rows of {spec.shape}, as nn.Embedding(sparse=True) makes them"
+        )
+    table = table_of(spec)
+    values = gradient._values().reshape(-1, table.columns).to(value_dtype(spec))
+    # On the gradient's own device; rows that are there twice are summed in the order they stand in.
+    merged = torch.sparse_coo_tensor(
+        gradient._indices(),
+        values,
+        (table.rows, table.columns),
+        check_invariants=False,
+        is_coalesced=gradient.is_coalesced(),
+    ).coalesce()
+    values = merged.values() if scale == 1 else merged.values() / scale
+    return Rows(merged.indices()[0].cpu().numpy(), values.cpu().numpy())
+
+
+def sparse_like(rows: Rows, gradient: torch.Tensor, scale: float) -> torch.Tensor:
+    """Merged rows x scale as a sparse gradient of the dtype, shape and device of another one."""
+    values = torch.from_numpy(rows.values) if scale == 1 else torch.from_numpy(rows.values) * scale
+    return torch.sparse_coo_tensor(
+        torch.from_numpy(rows.numbers)[None],
+        values.view(-1, *gradient.shape[1:]).to(gradient.dtype),
+        gradient.shape,
+        device=gradient.device,
+        check_invariants=False,
+        is_coalesced=True,
+    )

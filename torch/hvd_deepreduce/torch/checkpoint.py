@@ -8,11 +8,11 @@ from typing import Any, Final, TypeVar
 import torch
 
 from hvd_deepreduce.errors import StateMismatchError
+from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.torch import arrays
 from hvd_deepreduce.torch.session import Session
-from hvd_deepreduce.torch.tensors import TensorState
 
-_VERSION: Final = 1
+VERSION: Final = 1
 _T = TypeVar("_T")
 
 
@@ -22,7 +22,7 @@ def save(session: Session) -> dict[str, Any]:
     session.require_rest("state_dict()")
     states = [state for bucket in session.buckets for state in session.tensors.members(bucket.number)]
     return {
-        "version": _VERSION,
+        "version": VERSION,
         "identity": session.identity(),
         "steps": [bucket.steps_done for bucket in session.buckets],
         "slots": {
@@ -35,15 +35,19 @@ def load(session: Session, state: Mapping[str, Any]) -> None:
     """The inverse of `save`; raises `StateMismatchError`, with nothing changed, for a state of another session."""
     session.prepare()
     session.require_rest("load_state_dict()")
-    if not isinstance(state, Mapping) or state.get("version") != _VERSION:
+    if not isinstance(state, Mapping) or state.get("version") != VERSION:
         raise StateMismatchError("load_state_dict(): this is no state of DeepReduce, or one of another version")
-    _require_same(session.identity(), _part(state, "identity", dict))
-    steps = _part(state, "steps", list)
+    require_same(session.identity(), part_of(state, "identity", dict))
+    steps = part_of(state, "steps", list)
     if len(steps) != len(session.buckets) or not all(type(step) is int and step >= 0 for step in steps):
         raise StateMismatchError(f"load_state_dict(): steps {steps!r}; needed is one number for each bucket")
-    slots = _part(state, "slots", dict)
+    slots = part_of(state, "slots", dict)
     tensors = [tensor for bucket in session.buckets for tensor in session.tensors.members(bucket.number)]
-    loaded = [(values, _slot(slots, tensor, name)) for tensor in tensors for name, values in tensor.slots.items()]
+    loaded = [
+        (values, saved_slot(slots, tensor.spec, values, name))
+        for tensor in tensors
+        for name, values in tensor.slots.items()
+    ]
     # Nothing was changed so far, and nothing can go wrong from here on.
     for values, saved in loaded:
         arrays.fill(values, saved)
@@ -51,31 +55,33 @@ def load(session: Session, state: Mapping[str, Any]) -> None:
         bucket.resume(done)
 
 
-def _part(state: Mapping[str, Any], key: str, kind: type[_T]) -> _T:
+def part_of(state: Mapping[str, Any], key: str, kind: type[_T]) -> _T:
+    """A part of a saved state; raises where it is missing."""
     part = state.get(key)
     if not isinstance(part, kind):
         raise StateMismatchError(f"load_state_dict(): the state has no {key!r}")
     return part
 
 
-def _slot(slots: Mapping[str, Any], tensor: TensorState, name: str) -> torch.Tensor:
-    of_tensor = slots.get(tensor.spec.name)
+def saved_slot(slots: Mapping[str, Any], spec: TensorSpec, slot: Any, name: str) -> torch.Tensor:
+    """What was saved for a slot; raises for anything that doesn't fit into it."""
+    of_tensor = slots.get(spec.name)
     saved = of_tensor.get(name) if isinstance(of_tensor, Mapping) else None
-    where = f"load_state_dict(): tensor {tensor.spec.name!r}: {name}"
+    where = f"load_state_dict(): tensor {spec.name!r}: {name}"
     if not isinstance(saved, torch.Tensor) or saved.is_meta:
         raise StateMismatchError(f"{where} is missing")
-    shape = tuple(tensor.slots[name].shape)
-    if saved.shape != shape or saved.dtype != tensor.value_dtype:
+    shape, dtype = tuple(slot.shape), arrays.value_dtype(spec)
+    if saved.shape != shape or saved.dtype != dtype:
         raise StateMismatchError(
-            f"{where} has shape {tuple(saved.shape)} and dtype {saved.dtype}; needed are {shape} and "
-            f"{tensor.value_dtype}"
+            f"{where} has shape {tuple(saved.shape)} and dtype {saved.dtype}; needed are {shape} and {dtype}"
         )
     if not torch.isfinite(saved).all():
         raise StateMismatchError(f"{where} holds a NaN or an infinity")
     return saved.detach()
 
 
-def _require_same(own: dict[str, Any], saved: Mapping[str, Any]) -> None:
+def require_same(own: dict[str, Any], saved: Mapping[str, Any]) -> None:
+    """Raises where a saved state's identity is another than the own one."""
     for key, right in own.items():
         found = saved.get(key)
         if found == right:

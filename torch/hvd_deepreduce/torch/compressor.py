@@ -181,7 +181,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
             state = None
             try:
                 state = self._state_of(given)
-                session.put(state, tensor, self._scale())
+                session.put(state, tensor, self.current_scale())
             except Exception as error:  # the wing's edge: an error on one rank must reach all
                 session.fail(state.spec.name if state else None, error)
             return session.probe_tensor(), _Context(state, tensor)
@@ -240,13 +240,29 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         with self._lock:
             self._session.take_back()
 
+    @property
+    def attached(self) -> bool:
+        """Whether it has a model."""
+        return self._attached is not None
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What was given beside the stages, `name` and `timeout` for instance."""
+        return self._options
+
+    def flush(self) -> None:
+        """Sends at once what waits for Horovod to ask; for one who leaves the job in the middle of a step."""
+        with self._lock:
+            self._session.flush()
+
     def _place(self) -> dict[str, int | None]:
         self._require_attached()
         if not hvd.is_initialized() or not self._process_set.included():
             return {"rank": None, "size": None}
         return {"rank": self._process_set.rank(), "size": self._process_set.size()}
 
-    def _scale(self) -> float:
+    def current_scale(self) -> float:
+        """What gradients are multiplied by at the moment; see `loss_scale`."""
         if self._loss_scale is None:
             return 1.0
         scale = float(self._loss_scale())

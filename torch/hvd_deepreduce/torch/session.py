@@ -20,13 +20,13 @@ from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.statistics import Statistics
 from hvd_deepreduce.timeline import Timeline, span
 from hvd_deepreduce.torch import arrays, streams
-from hvd_deepreduce.torch.collectives import finish_gather, start_gather
+from hvd_deepreduce.torch.collectives import finish_gather
+from hvd_deepreduce.torch.farewell import FAREWELL_S, leave
 from hvd_deepreduce.torch.introduction import Introduction
 from hvd_deepreduce.torch.outbox import Outbox
 from hvd_deepreduce.torch.parameters import NamedParameters
 from hvd_deepreduce.torch.tensors import TensorState, TensorTable
 
-_FAREWELL_S = 10.0
 _PROBES_AT_ONCE = 64
 # Handing gradients to the coding thread costs about as much as coding so many elements.
 _WORTH_A_TURN = 2**16
@@ -168,6 +168,11 @@ class Session:
                 if not bucket.sent:
                     self._send(bucket)
 
+    def flush(self) -> None:
+        """Sends what waits for the first `fetch`: for one who leaves the job before it comes to that."""
+        if self._begun:
+            self._send_all()
+
     def _finish_gather(self, bucket: Bucket, timeout_s: float) -> bytes:
         """Waits until the bundles of all ranks are here, and counts what this one sent."""
         sent = self._outbox.finish(bucket.number)
@@ -285,7 +290,7 @@ class Session:
         for number in self._outbox.numbers:
             bucket = self._buckets[number]
             try:
-                gathered = self._finish_gather(bucket, min(self._timeout_s, _FAREWELL_S))
+                gathered = self._finish_gather(bucket, min(self._timeout_s, FAREWELL_S))
                 bucket.decode(gathered, [None] * len(bucket.specs), 1.0)
             except DeepReduceError as error:
                 return error
@@ -293,14 +298,8 @@ class Session:
 
     def leave(self, error: DeepReduceError) -> NoReturn:
         """Raises, once every rank is known to be about to do the same: the first to exit takes the job down with it."""
-        error.add_note(f"(raised by rank {hvd.rank()} of {hvd.size()})")
         self._outbox.abandon()
-        try:
-            handle = start_gather(b"\n", f"{self.name}.farewell", self._process_set)
-            finish_gather(handle, "farewell", min(self._timeout_s, _FAREWELL_S))
-        except Exception as unheard:  # the error at hand matters more than who else heard of it
-            error.add_note(f"(not every rank answered: {unheard})")
-        raise error
+        leave(error, self.name, self._process_set, self._timeout_s)
 
 
 def _require_horovod() -> None:
