@@ -15,9 +15,7 @@ settings.register_profile("search", max_examples=2000, suppress_health_check=[He
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Real jobs run one after another, beside the other tests: each fills the cores, and some measure time."""
-    for item in items:
-        if item.get_closest_marker("job"):
-            item.add_marker(pytest.mark.xdist_group("jobs"))
+    if item.get_closest_marker("job"):
+        item.add_marker(pytest.mark.xdist_group("jobs"))
