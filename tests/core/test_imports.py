@@ -31,6 +31,7 @@ TABLE = {
     "pipeline": STAGE | {"wire", "registry", "settings"},
     "records": {"errors", "agreement"},
     "writers": {"errors", "records"},
+    "report": {"records", "report"},
 }
 
 
