@@ -1,4 +1,4 @@
-"""`hvd-deepreduce`: what codecs there are, what they make of a gradient, what a frame holds, and how a training went."""
+"""`hvd-deepreduce`: what codecs there are, what they make of a gradient, what a frame holds, how a training went."""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ function chart(parent, title, unit, steps, curves) {
   named.forEach(([name, values], place) => {
     const points = values.map((value, index) => [x(steps[index]), value === null ? null : y(value)]);
     make("path", { class: "curve", d: path(points), stroke: COLOURS[place] }, svg);
-    if (values.length === 1) make("circle", { cx: points[0][0], cy: points[0][1], r: 3, fill: COLOURS[place] }, svg);
+    const told = points.filter(([, height]) => height !== null);
+    if (told.length === 1) make("circle", { cx: told[0][0], cy: told[0][1], r: 3, fill: COLOURS[place] }, svg);
     if (!name) return;
     const entry = make("span", {}, legend);
     make("i", { style: `background: ${COLOURS[place]}` }, entry);

@@ -54,7 +54,7 @@ def _read(name: str) -> str:
 
 def _section(number: int, about: dict[str, Any], run: dict[str, Any]) -> str:
     head = f'<section data-run="{number}"><h2>{escape(about["settings"])}</h2><p class="facts">{_facts(about)}</p>'
-    if not run["steps"]:
+    if not about["steps"]:
         return f"{head}<p>No step was compressed: with one process Horovod never calls a compressor.</p></section>"
     return f"{head}{_tiles(run['rows'][0]['mean'])}{_charts()}{_table(run['rows'])}</section>"
 

@@ -26,7 +26,7 @@ def curves(run: LoggedRun) -> dict[str, Any]:
     A row has `name`, `numel`, and for each quantity a mean over the whole run (`mean`) and a list over the steps
     (`curve`), None where there is nothing to divide by.
     """
-    groups = _groups([record for record in run.records if record["steps"]])
+    groups = _groups([record for record in run.records if record["steps"] or record["extra"]])
     rows = [_row(TOTAL, None, [[record["total"] for record in group] for group in groups], _steps_of(groups))]
     for place, tensor in enumerate(run.header["tensors"]):
         of_tensor = [[record["tensors"][place] for record in group] for group in groups]
@@ -58,7 +58,7 @@ def _row(name: str, numel: int | None, groups: Sequence[Sequence[Row]], steps: S
         "numel": numel,
         "not_finite": sum(row["not_finite"] for row in everything),
         "mean": _means(everything, list(chain.from_iterable(steps))),
-        "curve": {key: [point[key] for point in points] for key in (*_SUMS, *_RATIOS)},
+        "curve": {key: [_short(point[key]) for point in points] for key in (*_SUMS, *_RATIOS)},
     }
 
 
@@ -67,9 +67,9 @@ def _means(rows: Sequence[Row], steps: Sequence[int]) -> dict[str, float | None]
     sums = {key: sum(row[key] for row in rows) for key in _SUMS}
     errors = [row["relative_error"] for row in rows if row.get("relative_error") is not None]
     return {
-        **{key: _short(value / count) if count else None for key, value in sums.items()},
-        **{key: _short(value) for key, value in ratios(sums["sent_bytes"], sums["dense_bytes"], sums["kept"]).items()},
-        "relative_error": _short(sum(errors) / len(errors)) if errors else None,
+        **{key: value / count if count else None for key, value in sums.items()},
+        **ratios(sums["sent_bytes"], sums["dense_bytes"], sums["kept"]),
+        "relative_error": sum(errors) / len(errors) if errors else None,
     }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from report.browser import CHROMIUM, DRIVER, browser
-from report.runs import write_run
 
 from hvd_deepreduce.cli.main import main
+from report.browser import CHROMIUM, DRIVER, browser
+from report.runs import write_run
 
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no chromium and chromedriver: apt-get install chromium chromium-driver"

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report.runs import SETTINGS, write_run
 
 from hvd_deepreduce.cli.main import main
 from hvd_deepreduce.records import read_json_lines
 from hvd_deepreduce.report import make_page
 from hvd_deepreduce.report.series import MAX_POINTS, TOTAL, curves
+from report.runs import SETTINGS, write_run
 
 
 def embedded(page: str) -> list[dict[str, Any]]:
@@ -80,6 +80,19 @@ def test_runs_that_follow_one_another_have_a_section_each(tmp_path: Path) -> Non
     page = make_page("t", read_json_lines(path))
     assert page.count("<section") == 2
     assert [run["steps"] for run in embedded(page)] == [[10], [10, 20]]
+
+
+def test_a_number_logged_after_the_last_step_is_shown(tmp_path: Path) -> None:
+    (run,) = read_json_lines(write_run(tmp_path / "run.jsonl", ["a"], 2))
+    last = {**run.records[-1], "steps": 0, "extra": {"accuracy": 0.9}}
+    zero = dict.fromkeys(("kept", "not_finite", "steps", "dense_bytes", "sent_bytes", "index_bytes", "value_bytes"), 0)
+    last["tensors"] = [{**last["tensors"][0], **zero, "encode_ms": 0.0, "decode_ms": 0.0, "wait_ms": 0.0}]
+    last["total"] = {**last["total"], **last["tensors"][0]}
+    run.records.append(last)
+    told = curves(run)
+    assert told["extra"]["accuracy"] == [None, None, 0.9]
+    assert told["rows"][1]["curve"]["sent_bytes"] == [104.5, 114.5, None]
+    assert told["rows"][1]["mean"]["sent_bytes"] == 109.5
 
 
 def test_a_run_without_a_step_says_so(tmp_path: Path) -> None:
