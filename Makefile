@@ -52,7 +52,7 @@ wheel: env ## Build a wheel and an sdist into dist/.
 	@$(BIN)/python -m build --no-isolation
 
 wheel-check: wheel ## Install them in clean environments, without a framework and with each, and try them (about 5 minutes).
-	@$(BIN)/python tests/packaging/check_wheel.py
+	@$(BIN)/python tests/packed/check_wheel.py
 
 lock: env ## Write the versions of all Python packages in .venv to docker/lock.txt.
 	@docker/lock.sh $(BIN)/python
