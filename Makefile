@@ -6,11 +6,11 @@ SOURCES := hvd_deepreduce tf/hvd_deepreduce torch/hvd_deepreduce
 CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp tests/fuzz/*.cpp tests/fuzz/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-long native-test fuzz lint format bench golden wheel wheel-check lock docker-check clean
+.PHONY: help env demo test test-long native-test fuzz lint format bench golden wheel wheel-check lock docs compose-check docker-check clean
 
 help: ## List the verbs.
 	@echo "hvd_deepreduce: gradient compression for stock Horovod"
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 env: ## Install what is missing and make .venv (the first time builds Horovod, about 8 minutes).
 	@docker/setup.sh --venv $(VENV)
@@ -56,6 +56,12 @@ wheel-check: wheel ## Install them in clean environments, without a framework an
 
 lock: env ## Write the versions of all Python packages in .venv to docker/lock.txt.
 	@docker/lock.sh $(BIN)/python
+
+docs: ## Build the site into build/site; a warning is an error.
+	@docker/docs.sh
+
+compose-check: ## Run the roles of docker/compose.yaml in network namespaces, over ssh, on Gloo and MPI (as root).
+	@docker/compose_check.sh
 
 docker-check: ## Build docker/cpu.Dockerfile with buildah, train in it on MPI and Gloo, run the tests in it (as root).
 	@docker/check.sh
