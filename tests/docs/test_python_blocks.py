@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from docs.blocks import blocks
 from wings.launch import run_job
+
+from docs.blocks import blocks
 
 
 @pytest.mark.job

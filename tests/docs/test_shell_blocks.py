@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from docs.blocks import PAGES, ROOT, Block, blocks
 from report.runs import write_run
+
+from docs.blocks import PAGES, ROOT, Block, blocks
 
 LANGUAGES = {"python", "sh", "text", "json", "yaml"}
 SHELL = [block for block in blocks() if block.language == "sh"]
@@ -56,7 +57,7 @@ def test_commands_are_found() -> None:
 def test_a_command_runs(block: Block, tmp_path: Path) -> None:
     np.save(tmp_path / "layer.npy", np.random.default_rng(0).standard_normal((30, 100)).astype(np.float32))
     write_run(tmp_path / "run.jsonl", ["layer.weight"], 3)
-    command = f"set -eu\nhvd-deepreduce() {{ {shlex.quote(sys.executable)} -m hvd_deepreduce.cli.main \"$@\"; }}\n"
+    command = f'set -eu\nhvd-deepreduce() {{ {shlex.quote(sys.executable)} -m hvd_deepreduce.cli.main "$@"; }}\n'
     done = subprocess.run(
         ["bash", "-c", command + block.code], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )

@@ -67,12 +67,13 @@ def main() -> None:
     hvd.init()
     torch.set_num_threads(1)
     found = [block for block in blocks() if block.language == "python" and not block.not_run]
-    # Ranks may read files of their own making, and of no other's.
-    os.chdir(tempfile.mkdtemp())
+    # Of all ranks, since a page may read on every rank what rank 0 wrote.
+    os.chdir(hvd.broadcast_object(tempfile.mkdtemp() if hvd.rank() == 0 else None))
     for number, block in enumerate(found):
         if hvd.rank() == 0:
             print(f"{block.place} ...", flush=True)
         run(number, block)
+        hvd.barrier()
     if hvd.rank() == 0:
         print(f"{len(found)} blocks ran", flush=True)
 
