@@ -1,1 +1,0 @@
-"""What is packed: the files of a wheel, and that the core needs no framework."""
