@@ -7,6 +7,6 @@ file=$(dirname "${BASH_SOURCE[0]}")/lock.txt
   echo "# docker/setup.sh installs under these constraints, so a build today and one next year differ in nothing."
   echo "# 'make lock' writes it anew."
   # The project and Horovod have versions of their own elsewhere; of a local version such as +cpu pip makes its own choice.
-  "$1" -m pip freeze --local | grep -v -i -e '^-e' -e '^# editable' -e '^hvd' -e '^horovod' | sed 's/+[a-z0-9.]*$//' | sort -f
+  "$1" -m pip freeze --local --all | grep -v -i -e '^-e' -e '^# editable' -e '^hvd' -e "^horovod" -e "^pip==" | sed 's/+[a-z0-9.]*$//' | sort -f
 } >"$file.new"
 mv "$file.new" "$file"

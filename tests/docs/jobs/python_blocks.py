@@ -68,7 +68,7 @@ def main() -> None:
     torch.set_num_threads(1)
     found = [block for block in blocks() if block.language == "python" and not block.not_run]
     # Of all ranks, since a page may read on every rank what rank 0 wrote.
-    os.chdir(hvd.broadcast_object(tempfile.mkdtemp() if hvd.rank() == 0 else None))
+    os.chdir(hvd.broadcast_object(tempfile.mkdtemp()))
     for number, block in enumerate(found):
         if hvd.rank() == 0:
             print(f"{block.place} ...", flush=True)
