@@ -1,4 +1,4 @@
-"""What can be checked of the container files without an engine: that they name what is there, and pin what they install."""
+"""What can be checked of the container files without an engine: they name what is there, and pin what they install."""
 
 from __future__ import annotations
 
