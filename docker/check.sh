@@ -4,11 +4,13 @@
 # calls it.
 #
 #   docker/check.sh [build|contents|train|test]...     all four when none is named
+#   docker/check.sh gpu                                builds docker/gpu.Dockerfile with this machine's CUDA toolkit
 #
 # Environment:
 #   PIP_CERT, PIP_FIND_LINKS   the certificates, and a folder of wheels, that this machine's pip needs; RUN sees them
 #   PIP_EXTRA_INDEX_URL        likewise
 #   MAKE_JOBS                  compilers at once for Horovod (default: number of processors)
+#   CUDA_HOME                  the toolkit (default: /usr/local/cuda)
 #   COLD=1                     build from nothing: no layer and no Horovod of an earlier build
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -49,7 +51,7 @@ build() {
   say "build $image${COLD:+, from nothing}"
   docker/bare_base.sh
   buildah build --isolation chroot "${layers[@]}" --build-arg BASE=localhost/debian_bare:12 --build-arg MAKE_JOBS="${MAKE_JOBS:-}" \
-    "${index[@]}" "${given[@]}" -f docker/cpu.Dockerfile -t "$image" "${@}" .
+    "${index[@]}" "${given[@]}" -f docker/cpu.Dockerfile -t "$image" .
   say "built in $((SECONDS - start)) s; size $(buildah images --format '{{.Size}}' "$image")"
 }
 
@@ -100,10 +102,30 @@ tests() {
   echo "in $((SECONDS - start)) s"
 }
 
+gpu() {
+  local start=$SECONDS toolkit
+  toolkit=$(realpath "${CUDA_HOME:-/usr/local/cuda}")
+  [ -x "$toolkit/bin/nvcc" ] || { echo "docker-check: no CUDA toolkit in $toolkit" >&2; exit 1; }
+  say "build localhost/hvd_deepreduce:gpu, with $("$toolkit/bin/nvcc" --version | sed -n 's/.*release //p')"
+  docker/bare_base.sh
+  container=$(buildah from scratch)
+  buildah add -q "$container" "$toolkit" /usr/local/cuda >/dev/null
+  buildah commit -q "$container" localhost/cuda_toolkit:local >/dev/null
+  # The wheels of this machine are PyTorch's for the CPU, and pip would take them first.
+  sed -i '/^find-links/d' "$machine/pip.conf"
+  buildah build --isolation chroot --layers --build-arg BASE=localhost/debian_bare:12 --build-arg MAKE_JOBS="${MAKE_JOBS:-}" \
+    --build-arg CUDA=localhost/cuda_toolkit:local "${given[@]}" -f docker/gpu.Dockerfile -t localhost/hvd_deepreduce:gpu .
+  say "built in $((SECONDS - start)) s; size $(buildah images --format '{{.Size}}' localhost/hvd_deepreduce:gpu)"
+  image=localhost/hvd_deepreduce:gpu
+  buildah rm "$container" >/dev/null
+  container=
+  run horovodrun --check-build
+}
+
 for part in "${parts[@]}"; do
   case $part in
-    build | contents | train) "$part" ;;
+    build | contents | train | gpu) "$part" ;;
     test) tests ;;
-    *) echo "docker-check: unknown part '$part'; allowed are build, contents, train, test" >&2; exit 2 ;;
+    *) echo "docker-check: unknown part '$part'; allowed are build, contents, train, test, gpu" >&2; exit 2 ;;
   esac
 done
