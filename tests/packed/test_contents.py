@@ -69,6 +69,7 @@ import hvd_deepreduce
 from hvd_deepreduce.cli.main import main
 assert hvd_deepreduce.__file__.startswith({str(packed)!r}), hvd_deepreduce.__file__
 assert main(["codecs"]) == 0
+assert main(["bench"]) == 1  # captures gradients, for which it needs PyTorch
 try:
     import hvd_deepreduce.{wing}
 except ImportError as error:
@@ -79,3 +80,4 @@ except ImportError as error:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == advice
+    assert "needs PyTorch: pip install torch" in done.stderr
