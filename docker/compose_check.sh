@@ -22,7 +22,7 @@ tag=hvd$$
 roles=(launcher worker1 worker2)
 work=$(mktemp -d)
 chmod 755 "$work"
-declare -A root pid
+declare -A root mounted pid
 image=${IMAGE:-localhost/hvd_deepreduce:cpu}
 [ -n "${IMAGE:-}" ] || buildah inspect --type image "$image" >/dev/null 2>&1 || image=
 
@@ -60,16 +60,19 @@ for role in "${roles[@]}"; do
   { echo "127.0.0.1 localhost"; cat "$work/names"; } >"/etc/netns/$tag-$role/hosts"
 done
 
-# Starts a role: what Docker would do, by unshare. Its files are those of the image, or of this machine with a home and a
-# /tmp of its own.
+if [ -n "$image" ]; then
+  for role in "${roles[@]}"; do
+    root[$role]=$(buildah from --pull-never "$image")
+    mounted[$role]=$(buildah mount "${root[$role]}")
+  done
+fi
+
+# Becomes a role: what Docker would do, by unshare. Its files are those of the image, or of this machine with a home and a
+# /tmp of its own. All its processes end with this one.
 role() { # name, backend, command...
-  local name=$1 backend=$2 files=
+  local name=$1 backend=$2 files=${mounted[$1]:-}
   shift 2
-  if [ -n "$image" ]; then
-    root[$name]=${root[$name]:-$(buildah from --pull-never "$image")}
-    files=$(buildah mount "${root[$name]}")
-  fi
-  ip netns exec "$tag-$name" unshare --mount --uts --ipc --pid --fork --kill-child \
+  exec ip netns exec "$tag-$name" unshare --mount --uts --ipc --pid --fork --kill-child \
     env ROLE="$name" FILES="$files" HELLO="$work/hello" VENV="$PWD/.venv" PROJECT="$PWD" BACKEND="$backend" bash -euc '
       hostname "$ROLE"
       variables=(TF_CPP_MIN_LOG_LEVEL=3 OMP_NUM_THREADS=1 HVD_DEEPREDUCE_BACKEND="$BACKEND" HVD_DEEPREDUCE_HELLO=/run/hello)
@@ -99,11 +102,11 @@ for backend in "${backends[@]}"; do
   rm -rf "$work/hello"
   mkdir -m 1777 "$work/hello"
   for worker in worker1 worker2; do
-    role "$worker" "$backend" worker "$worker" >"$work/$worker.log" 2>&1 &
+    (role "$worker" "$backend" worker "$worker") >"$work/$worker.log" 2>&1 &
     pid[$worker]=$!
   done
   echo "== $backend, ${image:-files of this machine}"
-  if ! role launcher "$backend" launcher "worker1 worker2" python torch/examples/fashion_mnist.py --steps="${STEPS:-40}"; then
+  if ! (role launcher "$backend" launcher "worker1 worker2" python torch/examples/fashion_mnist.py --steps="${STEPS:-40}"); then
     tail -n 20 "$work"/worker*.log >&2
     exit 1
   fi
