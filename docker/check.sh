@@ -57,7 +57,8 @@ build() {
 
 run() { # command...
   [ -n "$container" ] || container=$(buildah from --pull-never "$image")
-  buildah run --isolation chroot "$container" -- "$@"
+  # Gloo looks the machine's own name up, which Docker would have put into /etc/hosts.
+  buildah run --isolation chroot --hostname localhost "$container" -- "$@"
 }
 
 contents() {
