@@ -6,11 +6,12 @@ SOURCES := hvd_deepreduce tf/hvd_deepreduce torch/hvd_deepreduce
 CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp tests/fuzz/*.cpp tests/fuzz/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo demo-ncf curves test test-long native-test fuzz lint format bench figure8 golden wheel clean
+.PHONY: help env demo demo-ncf curves test test-long native-test fuzz lint format bench figure8 golden wheel wheel-check lock docs \
+	compose-check docker-check clean
 
 help: ## List the verbs.
 	@echo "hvd_deepreduce: gradient compression for stock Horovod"
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-11s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 env: ## Install what is missing and make .venv (the first time builds Horovod, about 8 minutes).
 	@docker/setup.sh --venv $(VENV)
@@ -60,7 +61,23 @@ golden: env ## Write golden vectors for new cases; never changes an old one.
 	@$(BIN)/python tests/golden/make_golden.py
 
 wheel: env ## Build a wheel and an sdist into dist/.
+	@rm -rf dist
 	@$(BIN)/python -m build --no-isolation
+
+wheel-check: wheel ## Install them in clean environments, without a framework and with each, and try them (about 5 minutes).
+	@$(BIN)/python tests/packed/check_wheel.py
+
+lock: env ## Write the versions of all Python packages in .venv to docker/lock.txt.
+	@docker/lock.sh $(BIN)/python
+
+docs: ## Build the site into build/site; a warning is an error.
+	@docker/docs.sh
+
+compose-check: ## Run the roles of docker/compose.yaml in network namespaces, over ssh, on Gloo and MPI (as root).
+	@docker/compose_check.sh
+
+docker-check: ## Build docker/cpu.Dockerfile with buildah, train in it on MPI and Gloo, run the tests in it (as root).
+	@docker/check.sh
 
 clean: ## Remove what was built (not .venv, not the Horovod wheel).
 	rm -rf build dist *.egg-info hvd_deepreduce/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

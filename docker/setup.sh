@@ -156,13 +156,14 @@ mark_done() { printf '%s\n' "$2" >"$venv/stamp-$1"; }
 
 # --- 3. Frameworks ----------------------------------------------------------------------------------------------------
 frameworks=$here/requirements-frameworks.txt
+lock=$here/lock.txt
 step "PyTorch and TensorFlow"
-stamp=$(stamp_of "$frameworks")
+stamp=$(stamp_of "$frameworks" "$lock")
 if is_done frameworks "$stamp"; then
   done_already
 else
   logged frameworks "check the network and the free space of the disk, then run this again" \
-    "$py" -m pip install --progress-bar off -r "$frameworks"
+    "$py" -m pip install --progress-bar off -c "$lock" -r "$frameworks"
   mark_done frameworks "$stamp"
 fi
 torch_version=$("$py" -c 'import torch; print(torch.__version__)')
@@ -216,12 +217,12 @@ fi
 # --- 5. Tools --------------------------------------------------------------------------------------------------------------
 tools=$here/requirements-tools.txt
 step "test tools"
-stamp=$(stamp_of "$tools" "$frameworks")
+stamp=$(stamp_of "$tools" "$lock")
 if is_done tools "$stamp"; then
   done_already
 else
   logged tools "check the network, then run this again" \
-    "$py" -m pip install --progress-bar off -c "$frameworks" -r "$tools"
+    "$py" -m pip install --progress-bar off -c "$lock" -r "$tools"
   mark_done tools "$stamp"
 fi
 

@@ -136,8 +136,13 @@ class Bucket:
 
     def take_back(self) -> list[tuple[int, bytes, Draw]]:
         """What this rank sent in the step just decoded, by member, for `Pipeline.restore`; once."""
-        encoded, self.encoded = self.encoded, {}
-        return [(member, one.frame, self._draw(self.rank, member)) for member, one in encoded.items()]
+        frames = self.sent_frames()
+        self.encoded = {}
+        return frames
+
+    def sent_frames(self) -> list[tuple[int, bytes, Draw]]:
+        """What this rank sent in the last step, by member, as long as nobody took it back."""
+        return [(member, one.frame, self._draw(self.rank, member)) for member, one in self.encoded.items()]
 
     def resume(self, steps_done: int) -> None:
         """Makes the next step the one after so many."""

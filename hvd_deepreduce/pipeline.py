@@ -15,6 +15,7 @@ from hvd_deepreduce.errors import CorruptPayloadError, InvalidSettingError, Unkn
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import Positions, SparseGradient, Support, TensorSpec, Values
+from hvd_deepreduce.step_error import relative_error
 from hvd_deepreduce.wire.frame import EMPTY_FRAME, NOT_FINITE_FRAME, SHARED_ID, Frame, Special, read_frame
 from hvd_deepreduce.wire.reader import ByteReader
 
@@ -128,6 +129,14 @@ class Pipeline:
         _require_ids(frame, index.wire_id, value.wire_id)
         support = index.decode(frame.index_payload, frame.kept, spec.view, draw)
         return SparseGradient(support, value.decode(frame.value_payload, support, spec.value_dtype, draw))
+
+    def error_of(self, frame: bytes, spec: TensorSpec, residual: Values, draw: Draw) -> float | None:
+        """The relative error of what this rank sent in a frame, given what it left in the residual."""
+        read = self.read(ByteReader(frame, "own frame"), spec)
+        if read is Special.NOT_FINITE:
+            return None
+        nothing = SparseGradient(Support.checked([], spec.view), np.empty(0, spec.value_dtype))
+        return relative_error(self.decode(read, spec, draw) if isinstance(read, Frame) else nothing, residual)
 
     def restore(self, frame: bytes, spec: TensorSpec, slots: Mapping[str, Values], draw: Draw) -> None:
         """Gives back to the slots what this rank sent in a frame."""

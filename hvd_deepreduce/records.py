@@ -18,6 +18,9 @@ VERSION: Final = 1
 Stats = Mapping[str, Any]
 """What a compressor's `stats()` returns."""
 
+Errors = Mapping[str, float | None]
+"""What a compressor's `errors()` returns."""
+
 # What is the same at every step, or follows from the sums; all else in a row of the statistics is a sum.
 _NOT_SUMMED = ("name", "numel", "relative_volume", "bits_per_kept")
 _OF_A_RECORD = {"step", "steps", "time", "total", "tensors", "extra"}
@@ -49,10 +52,18 @@ def make_header(stats: Stats) -> dict[str, Any]:
     }
 
 
-def make_record(stats: Stats, before: Stats | None, extra: Mapping[str, int | float]) -> dict[str, Any]:
-    """What happened since `before`, or since the compressor was made; the keys are those of `stats`."""
+def make_record(
+    stats: Stats, before: Stats | None, extra: Mapping[str, int | float], errors: Errors | None = None
+) -> dict[str, Any]:
+    """What happened since `before`, or since the compressor was made; the keys are those of `stats`.
+
+    `errors` of the last step, by tensor, are added to the rows of the tensors as `relative_error`.
+    """
     old_rows = before["tensors"] if before else [{}] * len(stats["tensors"])
     rows = [_since(row, old) for row, old in zip(stats["tensors"], old_rows, strict=True)]
+    if errors is not None:
+        for row in rows:
+            row["relative_error"] = errors.get(row["name"])
     return {
         "step": stats["steps"],
         # The compressor's own count begins elsewhere when it goes on from a checkpoint.

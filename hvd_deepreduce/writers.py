@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, SupportsFloat
 
 from hvd_deepreduce.errors import InvalidSettingError
-from hvd_deepreduce.records import Stats, continues, make_header, make_record, to_line
+from hvd_deepreduce.records import Errors, Stats, continues, make_header, make_record, to_line
 
 
 class StatisticsWriter(ABC):
@@ -22,13 +22,16 @@ class StatisticsWriter(ABC):
     def __init__(self) -> None:
         self._last: Stats | None = None
 
-    def write(self, stats: Stats, **extra: SupportsFloat) -> None:
-        """Takes `compression.stats()`, and numbers of the caller's to go with them: `loss=loss.item()`."""
+    def write(self, stats: Stats, errors: Errors | None = None, **extra: SupportsFloat) -> None:
+        """Takes `compression.stats()`, and numbers of the caller's to go with them: `loss=loss.item()`.
+
+        `errors` are `compression.errors()`, for those who want the relative error of each tensor's last step, too.
+        """
         numbers = {name: _number(name, value) for name, value in extra.items()}
         last = self._last if self._last is not None and continues(stats, self._last) else None
         if last is None:
             self._put_header(make_header(stats))
-        self._put_record(make_record(stats, last, numbers))
+        self._put_record(make_record(stats, last, numbers, errors))
         self._last = stats
 
     @abstractmethod
@@ -122,6 +125,7 @@ class TensorBoardWriter(StatisticsWriter):
             self._own.flush()
 
 
+_RATIOS = ("relative_volume", "bits_per_kept", "relative_error")
 _MEANS = ("kept", "not_finite", "sent_bytes", "encode_ms", "decode_ms", "wait_ms")
 
 
@@ -129,7 +133,7 @@ def _per_step(row: Mapping[str, Any], steps: int) -> dict[str, float]:
     """Nothing where no step was taken, and no ratio where nothing was kept."""
     if not steps:
         return {}
-    found = {key: row[key] for key in ("relative_volume", "bits_per_kept") if row[key] is not None}
+    found = {key: row[key] for key in _RATIOS if row.get(key) is not None}
     return found | {key: row[key] / steps for key in _MEANS}
 
 

@@ -1,4 +1,4 @@
-"""`hvd-deepreduce`: what codecs there are, what they make of a gradient, and what a frame holds."""
+"""`hvd-deepreduce`: what codecs there are, what they make of a gradient, what a frame holds, how a training went."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from hvd_deepreduce.cli import bench, codecs, inspect
+from hvd_deepreduce.cli import bench, codecs, inspect, report
 from hvd_deepreduce.errors import DeepReduceError
 
-_COMMANDS = {"codecs": codecs, "bench": bench, "inspect": inspect}
+_COMMANDS = {"codecs": codecs, "bench": bench, "inspect": inspect, "report": report}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -32,9 +32,11 @@ TABLE = {
     "registry": STAGE | FAMILIES,
     "recipes": set(),
     "settings": STAGE | {"recipes", "registry"},
-    "pipeline": STAGE | {"wire", "registry", "settings"},
+    "step_error": BASE,
+    "pipeline": STAGE | {"wire", "registry", "settings", "step_error"},
     "records": {"errors", "agreement"},
     "writers": {"errors", "records"},
+    "report": {"records", "report"},
 }
 
 

@@ -76,7 +76,7 @@ def train(options: argparse.Namespace) -> None:
             schedule.step()
             show(step, loss.detach())
             if log and step % LOG_EVERY == 0:
-                log.write(compression.stats(), loss=loss.item())
+                log.write(compression.stats(), compression.errors(), loss=loss.item())
     times = clock.stop(options.steps, compression)
 
     result = JobResult(

@@ -15,6 +15,7 @@ from hvd_deepreduce import agreement
 from hvd_deepreduce.batch import make_batch
 from hvd_deepreduce.errors import DeepReduceError, RemoteRankError, SettingsMismatchError, UnsupportedOperationError
 from hvd_deepreduce.exchange import Bucket
+from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.probe import PROBE_BYTES, Probe
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.statistics import Statistics
@@ -258,6 +259,19 @@ class Session:
                 state = states[member]
                 state.pipeline.restore(frame, state.spec, state.slots, draw)
         self._round.clear()
+
+    def errors(self) -> dict[str, float | None]:
+        """Of the tensors of the last step, by name; empty without error feedback."""
+        self.require_rest("errors()")
+        pipeline, found = Pipeline(self._settings), {}
+        for bucket in self._buckets:
+            states = self.tensors.members(bucket.number)
+            for member, frame, draw in bucket.sent_frames():
+                state = states[member]
+                if "residual" in state.slots:
+                    residual = arrays.copy_of(state.slots["residual"]).numpy()
+                    found[state.spec.name] = pipeline.error_of(frame, state.spec, residual, draw)
+        return found
 
     # --- between steps ------------------------------------------------------------------------------------------------
 

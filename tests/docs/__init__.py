@@ -1,0 +1,1 @@
+"""The blocks of code in README.md and docs/ do what they say."""

@@ -1,0 +1,1 @@
+"""What is packed: the files of a wheel, and that the core needs no framework."""
