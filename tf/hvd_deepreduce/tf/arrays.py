@@ -32,8 +32,8 @@ def to_flat(gradient: tf.Tensor, spec: TensorSpec, scale: tf.Tensor | None) -> t
     return flat if scale is None else flat / tf.cast(scale, flat.dtype)
 
 
-def from_flat(flat: tf.Tensor, gradient: tf.Tensor, scale: tf.Tensor | None) -> tf.Tensor:
-    """flat x scale in the gradient's dtype and static shape; see `to_flat`."""
+def from_flat(flat: tf.Tensor, spec: TensorSpec, dtype: tf.DType, scale: tf.Tensor | None) -> tf.Tensor:
+    """flat x scale in the gradient's dtype and shape, which is static; see `to_flat`."""
     if scale is not None:
         flat = flat * tf.cast(scale, flat.dtype)
-    return tf.cast(tf.reshape(flat, gradient.shape), gradient.dtype)
+    return tf.cast(tf.reshape(flat, spec.shape), dtype)

@@ -11,6 +11,7 @@ last one. Else one rank would wait for a collective that another, which has give
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import horovod.tensorflow as hvd
@@ -51,7 +52,7 @@ class Exchange:
         self._states: dict[int, TensorState] = {}
         """By place in the call."""
         for place, (gradient, variable) in enumerate(zip(call.gradients, call.variables, strict=True)):
-            if gradient is not None and compressible(gradient, min_numel):
+            if gradient is not None and compressible(gradient, variable, min_numel):
                 self._states[place] = table.state_of(gradient, variable, place)
         self._outputs = self._build(coder)
         with tf.control_dependencies(list(self._outputs.values())):
@@ -68,23 +69,27 @@ class Exchange:
         if place in self._states:
             return tf.identity(self._handed, name=self._node_name("probe", place))
         with self._outside(tensor), tf.control_dependencies([self._handed]):
-            return tf.identity(tensor, name=self._node_name("dense", place))
+            # Horovod cannot reduce bfloat16.
+            dense = tf.cast(tensor, tf.float32) if tensor.dtype == tf.bfloat16 else tensor
+            return tf.identity(dense, name=self._node_name("dense", place))
 
     def take_back(self, tensor: tf.Tensor, reduced: tf.Tensor) -> tf.Tensor:
         """What a gradient became, given what Horovod made of what it was handed."""
         place = self._place_of(tensor)
         if place not in self._states:
-            return reduced
+            return tf.cast(reduced, tensor.dtype)
         expected = tf.constant([self._factor * value for value in self._probe.sums], tf.float32)
         as_expected = tf.reduce_all(tf.abs(reduced - expected) <= _TOLERANCE * tf.abs(expected))
-        name = self._states[place].spec.name
+        spec = self._states[place].spec
+
+        def result() -> tf.Tensor:
+            return arrays.from_flat(self._outputs[place], spec, tensor.dtype, self._scale)
 
         def refuse() -> tf.Tensor:
-            flat = tf.numpy_function(lambda found: self._refuse(name, found), [reduced], tensor.dtype, stateful=False)
-            flat.set_shape(tensor.shape)
-            return flat
+            refuse = partial(self._refuse, spec.name)
+            return tf.ensure_shape(tf.numpy_function(refuse, [reduced], tensor.dtype, stateful=False), spec.shape)
 
-        return tf.cond(as_expected, lambda: arrays.from_flat(self._outputs[place], tensor, self._scale), refuse)
+        return tf.cond(as_expected, result, refuse)
 
     def _build(self, coder: HostCoder) -> dict[int, tf.Tensor]:
         buckets: dict[int, dict[int, int]] = {}

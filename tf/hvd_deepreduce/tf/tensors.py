@@ -51,9 +51,9 @@ class TensorTable:
         """Elements and bytes of the tensors that Horovod reduces itself."""
         self._of_place: dict[int, int] = {}
         for place, (gradient, variable) in enumerate(zip(call.gradients, call.variables, strict=True)):
-            if compressible(gradient if gradient is not None else variable, min_numel):
+            if compressible(gradient, variable, min_numel):
                 self._of_place[place] = len(self.specs)
-                dtype = arrays.dtype_name(variable)
+                dtype = arrays.dtype_name(variable if gradient is None else gradient)
                 assert dtype is not None
                 self.specs.append(TensorSpec(self.variables.names[place], tuple(variable.shape), dtype))
             else:
@@ -88,9 +88,9 @@ class TensorTable:
                 "used: make another DeepReduce(name=...) for another model"
             )
         state = self._states[self._of_place[place]]
-        if arrays.dtype_name(gradient) != state.spec.dtype or tuple(gradient.shape) != state.spec.shape:
+        if arrays.dtype_name(gradient) != state.spec.dtype or not gradient.shape.is_compatible_with(state.spec.shape):
             raise DeepReduceError(
-                f"tensor {name!r}: a gradient of shape {tuple(gradient.shape)} and dtype {gradient.dtype.name}; when "
+                f"tensor {name!r}: a gradient of shape {gradient.shape} and dtype {gradient.dtype.name}; when "
                 f"DeepReduce was first used the variable was {state.spec.shape} and {state.spec.dtype}"
             )
         return state
@@ -100,9 +100,14 @@ class TensorTable:
         return [self._states[index] for index in self.plan[bucket]]
 
 
-def compressible(tensor: Any, min_numel: int) -> bool:
-    """Whether a gradient, or a variable's, is ours to reduce: `tf.IndexedSlices` never reach a compressor."""
-    if isinstance(tensor, tf.IndexedSlices) or arrays.dtype_name(tensor) is None:
+def compressible(gradient: Any, variable: Any, min_numel: int) -> bool:
+    """Whether a gradient, or that of a variable that has none, is ours to reduce.
+
+    `tf.IndexedSlices` never reach a compressor. The shape is the variable's: that of a gradient which was one of them
+    may be unknown.
+    """
+    if isinstance(gradient, tf.IndexedSlices):
         return False
-    numel = tensor.shape.num_elements()
-    return numel is not None and numel >= min_numel
+    numel = variable.shape.num_elements()
+    dtype = arrays.dtype_name(variable if gradient is None else gradient)
+    return dtype is not None and numel is not None and numel >= min_numel
