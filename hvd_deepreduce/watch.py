@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from hvd_deepreduce.shutdown import Shutdown
@@ -65,7 +66,7 @@ class Watch:
                     continue
                 watched = self._watched[late]
                 self._watched.clear()
-            self._give_up(late, watched)
+            self.give_up(watched.what, watched.timeout_s, partial(self._complete, late))
 
     def _first_late(self) -> int | None:
         now = time.monotonic()
@@ -77,11 +78,11 @@ class Watch:
                 del self._watched[handle]
         return None
 
-    def _give_up(self, handle: int, late: _Watched) -> None:
-        said = self._late(late.what, late.timeout_s)
-        _log.critical("%s. Shutting Horovod down (%s)", said, self._shutdown.place())
+    def give_up(self, what: str, timeout_s: float, complete: Callable[[], bool]) -> None:
+        """Says what is late, and shuts Horovod down unless it is complete after all."""
+        _log.critical("%s. Shutting Horovod down (%s)", self._late(what, timeout_s), self._shutdown.place())
         self._shutdown.limit()
         time.sleep(_ASIDE_S)
         # Another rank may have shut all down by now, and this one be about to exit: see `shutdown` on doing it twice.
-        if not self._complete(handle):
+        if not complete():
             self._shutdown.now()

@@ -13,7 +13,7 @@ import tensorflow as tf
 from horovod.tensorflow.compression import Compressor
 from tensorflow.python.ops import control_flow_util
 
-from hvd_deepreduce.checks import require_integer, require_number
+from hvd_deepreduce.checks import require_flag, require_integer, require_number
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, ValueCodec
 from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError, UnsupportedOperationError
 from hvd_deepreduce.settings import DEFAULT_INDEX, DEFAULT_MEMORY, DEFAULT_SPARSIFIER, DEFAULT_VALUE, Settings
@@ -83,12 +83,14 @@ class DeepReduce(Compressor, tf.Module):  # type: ignore[misc]
         timeout: float = DEFAULT_TIMEOUT_S,
         threads: int = 1,
         loss_scale: Callable[[], Any] | None = None,
+        custom_op: bool = True,
     ):
         super().__init__()
         require_integer("DeepReduce", "min_numel", min_numel, minimum=1, maximum=2**63 - 1)
         require_integer("DeepReduce", "bucket_bytes", bucket_bytes, minimum=1, maximum=2**63 - 1)
         require_integer("DeepReduce", "threads", threads, minimum=1, maximum=256)
         require_number("DeepReduce", "timeout", timeout, minimum=0.001)
+        require_flag("DeepReduce", "custom_op", custom_op)
         if not isinstance(name, str) or not name:
             raise InvalidSettingError(f"DeepReduce: name={name!r}; needed is text that is not empty")
         if process_set is not None and not isinstance(process_set, hvd.ProcessSet):
@@ -98,7 +100,7 @@ class DeepReduce(Compressor, tf.Module):  # type: ignore[misc]
         if is_keras_3():
             warnings.warn(f"DeepReduce: {_KERAS_3}", stacklevel=2)
         self.settings = Settings.of(sparsifier, index, value, memory, seed)
-        self._given = _Given(name, min_numel, bucket_bytes, timeout, threads)
+        self._given = _Given(name, min_numel, bucket_bytes, timeout, threads, custom_op)
         self._kept = Kept()
         self._session = Session(
             name,
@@ -110,6 +112,7 @@ class DeepReduce(Compressor, tf.Module):  # type: ignore[misc]
             timeout_s=timeout,
             threads=threads,
             loss_scale=loss_scale,
+            custom_op=custom_op,
         )
         # TensorFlow may trace, and run functions eagerly, on threads of its own.
         self._lock = threading.RLock()
@@ -165,12 +168,12 @@ class DeepReduce(Compressor, tf.Module):  # type: ignore[misc]
         when counting began, in seconds since the epoch. There are no tensors before the first step.
         """
         with self._lock:
-            return {**self._place(), **self._session.statistics.as_dict()}
+            return {**self._place(), **self._session.counted().as_dict()}
 
     def report(self) -> str:
         """The statistics as a table, per step."""
         with self._lock:
-            return self._session.statistics.as_table()
+            return self._session.counted().as_table()
 
     def rollback(self) -> None:
         """Takes the last step's sending back: for a step that the optimizer skipped, on every rank.
@@ -196,6 +199,7 @@ class _Given(NamedTuple):
     bucket_bytes: int
     timeout: float
     threads: int
+    custom_op: bool
 
 
 def is_keras_3() -> bool:

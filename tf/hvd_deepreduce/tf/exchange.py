@@ -22,6 +22,7 @@ from hvd_deepreduce.probe import Probe
 from hvd_deepreduce.tf import arrays
 from hvd_deepreduce.tf.collectives import gather, node_name
 from hvd_deepreduce.tf.host_coder import HostCoder
+from hvd_deepreduce.tf.native_coder import NativeCoder
 from hvd_deepreduce.tf.parameters import HorovodCall
 from hvd_deepreduce.tf.tensors import TensorState, TensorTable, compressible
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hvd_deepreduce.tf.session import Session
 
 _TOLERANCE = 1e-5
+Coder = HostCoder | NativeCoder
 
 
 class Exchange:
@@ -39,7 +41,7 @@ class Exchange:
         session: Session,
         call: HorovodCall,
         table: TensorTable,
-        coder: HostCoder,
+        coder: Coder,
         probe: Probe,
         min_numel: int,
         scale: Any,
@@ -91,23 +93,23 @@ class Exchange:
 
         return tf.cond(as_expected, result, refuse)
 
-    def _build(self, coder: HostCoder) -> dict[int, tf.Tensor]:
+    def _build(self, coder: Coder) -> dict[int, tf.Tensor]:
         buckets: dict[int, dict[int, int]] = {}
         for place, state in self._states.items():
             buckets.setdefault(state.bucket, {})[state.member] = place
-        gathered = {}
+        gathered, steps = {}, {}
         with tf.control_dependencies(coder.begin()):
             for number, members in sorted(buckets.items()):
                 flats = {
                     member: arrays.to_flat(self._gradients[place], self._states[place].spec, self._scale)
                     for member, place in sorted(members.items())
                 }
-                bundle = coder.encode(number, flats)
+                bundle, steps[number] = coder.encode(number, flats)
                 gathered[number] = gather(bundle, f"{self.session.name}.bucket.{number}", self.session.process_set)
         outputs = {}
         with tf.control_dependencies(list(gathered.values())):
             for number, members in sorted(buckets.items()):
-                decoded = coder.decode(number, sorted(members), gathered[number], self._factor)
+                decoded = coder.decode(number, sorted(members), gathered[number], steps[number], self._factor)
                 outputs |= {members[member]: flat for member, flat in decoded.items()}
         return outputs
 

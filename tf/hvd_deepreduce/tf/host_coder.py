@@ -51,9 +51,10 @@ class HostCoder:
         farewell: Callable[[], None],
     ):
         self.failure: DeepReduceError | None = None
-        self._name, self._settings, self._tensors, self._kept = name, settings, tensors, kept
-        self._statistics, self._rank, self._size, self._identity = statistics, rank, size, identity
-        self._timeout_s, self._farewell = timeout_s, farewell
+        self.name, self.settings, self.tensors, self.kept = name, settings, tensors, kept
+        self.statistics, self.rank, self.size, self.identity = statistics, rank, size, identity
+        self.threads, self.timeout_s = threads, timeout_s
+        self._farewell = farewell
         batch = make_batch(settings, threads)
         self._buckets = [
             Bucket(number, [tensors.specs[index] for index in members], settings, batch, rank, size)
@@ -72,9 +73,9 @@ class HostCoder:
         """What the sparsifier does at the beginning of a step, if it does anything."""
         variables = [
             variable
-            for state in self._tensors.all
+            for state in self.tensors.all
             for slot, variable in state.slots.items()
-            if slot not in self._settings.memory.slots
+            if slot not in self.settings.memory.slots
         ]
         if not variables:
             return []
@@ -84,20 +85,21 @@ class HostCoder:
         begun = begun if isinstance(begun, list) else [begun]
         return [variable.assign(_like(value, variable), read_value=False) for variable, value in zip(variables, begun, strict=True)]
 
-    def encode(self, number: int, gradients: Flats) -> tf.Tensor:
-        """This rank's bundle, uint8; brings the bucket's variables up to date."""
+    def encode(self, number: int, gradients: Flats) -> tuple[tf.Tensor, tf.Tensor]:
+        """This rank's bundle, uint8, and the number of its step; brings the bucket's variables up to date."""
         members = sorted(gradients)
-        states = self._tensors.members(number)
+        states = self.tensors.members(number)
         variables = [variable for member in members for variable in states[member].slots.values()]
-        steps = self._kept.steps[str(number)]
-        identity = self._kept.identity
+        steps = self.kept.steps[str(number)]
+        identity = self.kept.identity
         assert identity is not None
+        step = steps.read_value()
         bundle, *updated = _as_list(
             tf.numpy_function(
                 partial(self._encode, number, members),
                 [
                     identity.read_value(),
-                    steps.read_value(),
+                    step,
                     *(gradients[member] for member in members),
                     *(variable.read_value() for variable in variables),
                 ],
@@ -111,9 +113,11 @@ class HostCoder:
         with tf.control_dependencies(done):
             bundle = tf.identity(bundle)
         bundle.set_shape([None])
-        return bundle
+        return bundle, step
 
-    def decode(self, number: int, members: Sequence[int], gathered: tf.Tensor, factor: float) -> dict[int, tf.Tensor]:
+    def decode(
+        self, number: int, members: Sequence[int], gathered: tf.Tensor, step: tf.Tensor, factor: float
+    ) -> dict[int, tf.Tensor]:
         """factor x the sum over all ranks, flat, by member; the error of any rank is raised here on every rank."""
         specs = self._buckets[number].specs
         flats = _as_list(
@@ -132,9 +136,9 @@ class HostCoder:
 
     def take_back(self) -> None:
         """Gives back to the residuals what this rank sent in the last step."""
-        pipeline = Pipeline(self._settings)
+        pipeline = Pipeline(self.settings)
         for number in sorted(self._round):
-            states = self._tensors.members(number)
+            states = self.tensors.members(number)
             for member, frame, draw in self._buckets[number].take_back():
                 slots = {slot: variable.numpy() for slot, variable in states[member].slots.items()}
                 pipeline.restore(frame, states[member].spec, slots, draw)
@@ -147,23 +151,36 @@ class HostCoder:
         """Whether gradients were encoded and not decoded."""
         return bool(self._watched)
 
+    def sync(self) -> None:
+        """Brings the statistics up to date, which they are."""
+
+    def explain(self, number: int, members: Sequence[int], factor: float, gathered: Array, step: int) -> NoReturn:
+        """Raises what is wrong with bundles that another decoder refused."""
+        bucket = self._buckets[number]
+        bucket.resume(step)
+        outputs: list[Array | None] = [None] * len(bucket.specs)
+        for member in members:
+            outputs[member] = np.empty(bucket.specs[member].numel, bucket.specs[member].value_dtype)
+        bucket.decode(gathered.tobytes(), outputs, factor)
+        raise DeepReduceError(f"bucket {number}, step {step}: refused by one decoder and taken by another")
+
     def _begin_step(self, *values: Array) -> list[Array]:
         copies = iter([value.copy() for value in values])
         slots = [
             (
                 state.spec.numel,
-                {slot: next(copies) for slot in state.slots if slot not in self._settings.memory.slots},
+                {slot: next(copies) for slot in state.slots if slot not in self.settings.memory.slots},
             )
-            for state in self._tensors.all
+            for state in self.tensors.all
         ]
         try:
-            self._settings.sparsifier.begin_step(slots)
+            self.settings.sparsifier.begin_step(slots)
         except Exception as error:  # the wing's edge: an error on one rank must reach all
             self._fail(None, error)
         return [value for _, of_tensor in slots for value in of_tensor.values()]
 
     def _encode(self, number: int, members: Sequence[int], identity: bytes, step: Any, *given: Array) -> list[Array]:
-        bucket, states = self._buckets[number], self._tensors.members(number)
+        bucket, states = self._buckets[number], self.tensors.members(number)
         gradients = given[: len(members)]
         slots = [value.copy() for value in given[len(members) :]]
         bundle = b""
@@ -172,7 +189,7 @@ class HostCoder:
                 self._round.clear()
             self._round.add(number)
         try:
-            checkpoint.require_own(identity, self._identity)
+            checkpoint.require_own(identity, self.identity)
             if self.failure is None:
                 if bucket.steps_done != int(step):
                     bucket.resume(int(step))
@@ -188,25 +205,25 @@ class HostCoder:
             slots = list(given[len(members) :])
         with self._lock:
             self._count(number, members, len(bundle))
-            what = f"DeepReduce {self._name!r}, bucket {number} of step {bucket.step}"
-            self._watched[number] = watch.begin(what, self._timeout_s), time.perf_counter()
+            what = f"DeepReduce {self.name!r}, bucket {number} of step {bucket.step}"
+            self._watched[number] = watch.begin(what, self.timeout_s), time.perf_counter()
         return [np.frombuffer(bundle, np.uint8), *slots]
 
     def _count(self, number: int, members: Sequence[int], length: int) -> None:
-        self._statistics.bundle_bytes += length
-        self._statistics.probe_bytes += PROBE_BYTES * len(members)
-        self._statistics.collectives += 1
-        for member, state in enumerate(self._tensors.members(number)):
+        self.statistics.bundle_bytes += length
+        self.statistics.probe_bytes += PROBE_BYTES * len(members)
+        self.statistics.collectives += 1
+        for member, state in enumerate(self.tensors.members(number)):
             if member in self._buckets[number].encoded:
                 state.statistics.add(self._buckets[number].encoded[member])
 
     def _decode(self, number: int, members: Sequence[int], factor: float, gathered: Array) -> list[Array]:
-        bucket, states = self._buckets[number], self._tensors.members(number)
+        bucket, states = self._buckets[number], self.tensors.members(number)
         with self._lock:
             handle, sent_at = self._watched.pop(number)
             watch.end(handle)
         if self.failure is not None:
-            self._leave(self.failure)
+            self.leave(self.failure)
         states[members[0]].statistics.wait_ms += 1e3 * (time.perf_counter() - sent_at)
         outputs: list[Array | None] = [None] * len(states)
         for member in members:
@@ -214,13 +231,13 @@ class HostCoder:
         try:
             decoded = bucket.decode(gathered.tobytes(), outputs, factor)
         except DeepReduceError as error:
-            self._leave(error)
+            self.leave(error)
         except Exception as error:  # as above
-            self._leave(failure_of(error, self._rank))
+            self.leave(failure_of(error, self.rank))
         for member in members:
             states[member].statistics.decode_ms += decoded[member].milliseconds
         with self._lock:
-            self._statistics.steps = max(self._statistics.steps, bucket.steps_done)
+            self.statistics.steps = max(self.statistics.steps, bucket.steps_done)
         return [output for output in outputs if output is not None]
 
     # --- errors -------------------------------------------------------------------------------------------------------
@@ -229,14 +246,14 @@ class HostCoder:
         """Takes note that this rank can't go on: in place of its bundles it sends what went wrong from now on."""
         with self._lock:
             if self.failure is None:
-                self.failure = failure_of(error, self._rank, tensor)
+                self.failure = failure_of(error, self.rank, tensor)
 
-    def _leave(self, error: DeepReduceError) -> NoReturn:
+    def leave(self, error: DeepReduceError) -> NoReturn:
         """Raises, once every rank is known to be about to do the same: the first to exit takes the job down with it."""
         with self._lock:
             first, self._left = not self._left, True
             self.failure = self.failure or error
-        error.add_note(f"(raised by rank {self._rank} of {self._size})")
+        error.add_note(f"(raised by rank {self.rank} of {self.size})")
         if first:
             try:
                 self._farewell()

@@ -15,9 +15,11 @@ from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.statistics import Statistics
 from hvd_deepreduce.tf.checkpoint import identity_of
 from hvd_deepreduce.tf.collectives import gather_now
-from hvd_deepreduce.tf.exchange import Exchange
+from hvd_deepreduce.tf import native_library
+from hvd_deepreduce.tf.exchange import Coder, Exchange
 from hvd_deepreduce.tf.host_coder import HostCoder
 from hvd_deepreduce.tf.introduction import introduce
+from hvd_deepreduce.tf.native_coder import NativeCoder
 from hvd_deepreduce.tf.parameters import HorovodCall, call_of
 from hvd_deepreduce.tf.tensors import Kept, TensorTable
 
@@ -41,6 +43,7 @@ class Session:
         timeout_s: float,
         threads: int,
         loss_scale: Callable[[], Any] | None,
+        custom_op: bool,
     ):
         self.name = name
         self.min_numel = min_numel
@@ -52,8 +55,9 @@ class Session:
         self._timeout_s = timeout_s
         self._threads = threads
         self._loss_scale = loss_scale
+        self._custom_op = custom_op
         self._tensors: TensorTable | None = None
-        self._coder: HostCoder | None = None
+        self._coder: Coder | None = None
         self._probe = Probe(0, 1)
         self._eager: list[Exchange] = []
 
@@ -78,7 +82,7 @@ class Session:
         known.append(exchange)
         return exchange
 
-    def _begin(self, call: HorovodCall) -> tuple[TensorTable, HostCoder]:
+    def _begin(self, call: HorovodCall) -> tuple[TensorTable, Coder]:
         """At the first call: compares settings with the other ranks, who must do the same within the time limit."""
         process_set = self._agreed_process_set(call)
         rank, size = process_set.rank(), process_set.size()
@@ -102,7 +106,7 @@ class Session:
         for number in range(len(tensors.plan)):
             self._kept.steps[str(number)] = tf.Variable(0, dtype=tf.int64, trainable=False)
         tensors.allocate(self._kept, self.statistics.tensors)
-        self._coder = HostCoder(
+        self._coder = host = HostCoder(
             self.name,
             self._settings,
             tensors,
@@ -115,6 +119,9 @@ class Session:
             timeout_s=self._timeout_s,
             farewell=self._farewell,
         )
+        library = native_library.load() if self._custom_op and NativeCoder.can(self._settings) else None
+        if library is not None:
+            self._coder = NativeCoder(host, library)
         self._tensors = tensors
         return tensors, self._coder
 
@@ -128,6 +135,12 @@ class Session:
                 f"{self.process_set.ranks}: give it the optimizer's process_set, or none"
             )
         return self.process_set
+
+    def counted(self) -> Statistics:
+        """The statistics, up to date."""
+        if self._coder is not None:
+            self._coder.sync()
+        return self.statistics
 
     def take_back(self) -> None:
         """Gives back to the residuals what this rank sent in the last step."""

@@ -29,3 +29,4 @@ def end(handle: int) -> None:
 
 
 _watch = Watch(shutdown, lambda handle: handle not in _under_way, late_message)
+give_up = _watch.give_up
