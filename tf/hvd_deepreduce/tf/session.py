@@ -59,6 +59,8 @@ class Session:
         self._tensors: TensorTable | None = None
         self._coder: Coder | None = None
         self._probe = Probe(0, 1)
+        self.probe: Any = None
+        """What Horovod is handed in a gradient's place, as a variable."""
         self._eager: list[Exchange] = []
 
     def exchange_of(self, tensor: tf.Tensor) -> Exchange:
@@ -100,6 +102,7 @@ class Session:
             self._farewell()
             raise SettingsMismatchError(f"{error} (raised by rank {rank} of {size})") from error
         self._probe = Probe(rank, size)
+        self.probe = tf.Variable(self._probe.values(), dtype=tf.float32, trainable=False)
         self.statistics = Statistics(str(self._settings), tensors.specs, tensors.pass_through)
         identity = identity_of(self.name, self._settings, tensors.specs, rank=rank, size=size, **self._shaping)
         self._kept.identity = tf.Variable(identity, trainable=False)
