@@ -3,10 +3,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 1
 SOURCES := hvd_deepreduce tf/hvd_deepreduce torch/hvd_deepreduce
-CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp tests/fuzz/*.cpp tests/fuzz/*.hpp)
+CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp tf/hvd_deepreduce/tf/native/*.cpp tf/hvd_deepreduce/tf/native/*.hpp tests/fuzz/*.cpp tests/fuzz/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-long native-test fuzz lint format bench golden wheel clean
+.PHONY: help env demo demo-tf test test-long native-test fuzz lint format bench golden wheel clean
 
 help: ## List the verbs.
 	@echo "hvd_deepreduce: gradient compression for stock Horovod"
@@ -18,13 +18,19 @@ env: ## Install what is missing and make .venv (the first time builds Horovod, a
 demo: env ## Train Fashion-MNIST on two ranks: dense, fp16, density 1 % and 0.1 %; print a table.
 	@$(BIN)/python torch/examples/demo.py
 
+demo-tf: env ## The same with TensorFlow and Keras.
+	@$(BIN)/python tf/examples/demo.py
+
 test: env ## Run the tests.
 	@$(BIN)/python -m pytest
 
 test-long: env ## Run what takes too long for every submission: 4 ranks, every triple, 5,000 steps (about 40 minutes).
 	@$(BIN)/python -m pytest -m long
 
-native-test: env ## Run the kernels under ASan and UBSan on the kept fuzz inputs.
+native-demo-tf: env ## The same with TensorFlow and Keras.
+	@$(BIN)/python tf/examples/demo.py
+
+test: env ## Run the kernels under ASan and UBSan on the kept fuzz inputs.
 	@$(MAKE) --no-print-directory -C tests/fuzz replay PYTHON=$(abspath $(BIN))/python
 
 fuzz: env ## Search for new inputs with libFuzzer (RUNS=10000000, JOBS=1) and keep them.

@@ -1,4 +1,4 @@
-"""Writes down what one wing sends of given gradients, and what it makes of them, for a comparison with the other wing."""
+"""Writes down what a wing sends of given gradients, and what it makes of them, for a comparison of the wings."""
 
 from __future__ import annotations
 

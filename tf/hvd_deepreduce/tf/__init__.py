@@ -1,4 +1,4 @@
-"""The TensorFlow wing: pass `DeepReduce()` as `compression=` to Horovod's optimizers and tape for TensorFlow and Keras."""
+"""The TensorFlow wing: pass `DeepReduce()` as `compression=` to Horovod's optimizers and tape."""
 
 try:
     import tensorflow as tf

@@ -27,8 +27,8 @@ DEFAULT_TIMEOUT_S = 300.0
 
 _KERAS_3 = (
     "this TensorFlow comes with Keras 3, whose optimizers stock Horovod 0.28.1 silently never synchronises: replicas "
-    "drift apart, with or without DeepReduce. What works is hvd.DistributedGradientTape in a loop of your own, or Keras "
-    "2: pip install tf_keras, and set TF_USE_LEGACY_KERAS=1 before TensorFlow is imported"
+    "drift apart, with or without DeepReduce. What works is hvd.DistributedGradientTape in a loop of your own, or "
+    "Keras 2: pip install tf_keras, and set TF_USE_LEGACY_KERAS=1 before TensorFlow is imported"
 )
 
 
@@ -54,8 +54,8 @@ class DeepReduce(Compressor, tf.Module):  # type: ignore[misc]
         process_set: the optimizer's; by default it is read from there.
         timeout: seconds to wait for the other ranks before an error.
         threads: how many threads code the tensors of a bucket; the bytes are the same for any number.
-        loss_scale: what the loss is multiplied by at the moment, `lambda: optimizer.loss_scale` for instance, asked when
-            a step is traced: residuals are then kept unscaled. See also `rollback`.
+        loss_scale: what the loss is multiplied by at the moment, `lambda: optimizer.loss_scale` for instance, asked
+            when a step is traced: residuals are then kept unscaled. See also `rollback`.
 
     Each stage is text or the settings object it names, `topk(density=0.01)` or `TopK(density=0.01)`;
     `InvalidSettingError` lists what is allowed, and so does `hvd-deepreduce codecs`. Gradients may be float16,

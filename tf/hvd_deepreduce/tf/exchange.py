@@ -1,12 +1,12 @@
-"""All gradients of one call of Horovod's on their way: encoded, gathered, decoded, in the graph that Horovod is called in.
+"""All gradients of one call of Horovod's on their way: encoded, gathered and decoded in the graph it is called in.
 
 Horovod asks for one gradient at a time, within a conditional branch each. All of them are known at the first question,
 so everything is built then, outside of the branch: per bucket one encoding, one named gather and one decoding. In the
 branches stay the probes, which tell whether Horovod's reduction was the one that gradients were decoded for.
 
-Errors surface while decoding, on all ranks alike, and at a point where none of the call's collectives is half done: every
-gather of the call is complete before the first decoding, and what Horovod reduces itself, probes included, waits for the
-last one. Else one rank would wait for a collective that another, which has given up, will never begin.
+Errors surface while decoding, on all ranks alike, and at a point where none of the call's collectives is half done:
+every gather of the call is complete before the first decoding, and what Horovod reduces itself, probes included, waits
+for the last one. Else one rank would wait for a collective that another, which has given up, will never begin.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Exchange:
                 with tf.control_dependencies([present]):
                     bundle = tf.identity(bundle)
                 gathered[number] = gather(bundle, f"{self.session.name}.bucket.{number}", self.session.process_set)
-        outputs = {}
+        outputs: dict[int, tf.Tensor] = {}
         with tf.control_dependencies(list(gathered.values())):
             for number, members in sorted(buckets.items()):
                 decoded = coder.decode(number, sorted(members), gathered[number], steps[number], self._factor)

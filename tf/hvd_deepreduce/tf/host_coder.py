@@ -1,7 +1,7 @@
 """Coding in Python within the graph, by `tf.numpy_function`: for any settings, at the price of the GIL and of copies.
 
-The functions are stateless for TensorFlow, which else would run all of them, and Horovod's conditionals around them, one
-after the other: what they depend on are their inputs, the variables among them.
+The functions are stateless for TensorFlow, which else would run all of them, and Horovod's conditionals around them,
+one after the other: what they depend on are their inputs, the variables among them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,10 @@ class HostCoder:
             self._begin_step, [one.read_value() for one in variables], [one.dtype for one in variables], stateful=False
         )
         begun = begun if isinstance(begun, list) else [begun]
-        return [variable.assign(_like(value, variable), read_value=False) for variable, value in zip(variables, begun, strict=True)]
+        return [
+            variable.assign(_like(value, variable), read_value=False)
+            for variable, value in zip(variables, begun, strict=True)
+        ]
 
     def encode(self, number: int, gradients: Flats) -> tuple[tf.Tensor, tf.Tensor]:
         """This rank's bundle, uint8, and the number of its step; brings the bucket's variables up to date."""
@@ -107,7 +110,10 @@ class HostCoder:
                 stateful=False,
             )
         )
-        done = [variable.assign(_like(value, variable), read_value=False) for variable, value in zip(variables, updated, strict=True)]
+        done = [
+            variable.assign(_like(value, variable), read_value=False)
+            for variable, value in zip(variables, updated, strict=True)
+        ]
         with tf.control_dependencies([bundle]):
             done.append(steps.assign_add(1, read_value=False))
         with tf.control_dependencies(done):

@@ -1,4 +1,4 @@
-"""The comparison of settings when a compressor is first used: what ranks tell one another before any gradient travels."""
+"""The comparison of settings at first use: what ranks tell one another before any gradient travels."""
 
 from __future__ import annotations
 

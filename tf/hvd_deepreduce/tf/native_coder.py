@@ -33,7 +33,7 @@ from hvd_deepreduce.wire.bundle import describe_header
 from hvd_deepreduce.wire.reader import ByteReader
 
 _SELECTIONS = ("none", "topk", "threshold", "dropping")
-# Columns of a bucket's facts, one row for each member, and of one more row, for the bucket: native/ops.cpp has them too.
+# Columns of a bucket's facts, one row for each member, and of one more row, for the bucket; as in native/ops.cpp.
 _STEPS, _KEPT, _NOT_FINITE, _INDEX_BYTES, _VALUE_BYTES, _SENT_BYTES, _ENCODE_NS, _DECODE_NS, _FACTS = range(9)
 _COLLECTIVES, _BUNDLE_BYTES, _SENT_AT, _WAIT_NS, _ROUND, _PROBES = range(6)
 
@@ -213,9 +213,7 @@ class NativeCoder:
     def _late(self, limit_s: float) -> tuple[int, int] | None:
         bucket, step = ctypes.c_int64(), ctypes.c_int64()
         limit_ns = int(limit_s * 1e9)
-        late = self._library.functions.deepreduce_late(
-            self._number, limit_ns, ctypes.byref(bucket), ctypes.byref(step)
-        )
+        late = self._library.functions.deepreduce_late(self._number, limit_ns, ctypes.byref(bucket), ctypes.byref(step))
         return (bucket.value, step.value) if late else None
 
     def _give_up_if_late(self) -> bool:

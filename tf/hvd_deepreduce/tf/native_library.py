@@ -1,7 +1,7 @@
 """Compiles the TensorFlow ops for the TensorFlow that is installed, once, and loads them.
 
-`python -m hvd_deepreduce.tf.native_library` does it ahead of use. What is compiled is kept in
-`HVD_DEEPREDUCE_CACHE` (`~/.cache/hvd_deepreduce` by default), under a name that says for what.
+`make env` does it ahead of use. What is compiled is kept in `HVD_DEEPREDUCE_CACHE` (`~/.cache/hvd_deepreduce` by
+default), under a name that says for what.
 """
 
 from __future__ import annotations
@@ -90,7 +90,3 @@ def compiled() -> Path:
 def _cache() -> Path:
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hvd_deepreduce"
     return Path(os.environ.get("HVD_DEEPREDUCE_CACHE") or default) / "tensorflow-ops"
-
-
-if __name__ == "__main__":
-    print(compiled())  # noqa: T201 (what the command is for)

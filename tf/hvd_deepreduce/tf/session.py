@@ -13,9 +13,9 @@ from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError, Settings
 from hvd_deepreduce.probe import Probe
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.statistics import Statistics
+from hvd_deepreduce.tf import native_library
 from hvd_deepreduce.tf.checkpoint import identity_of
 from hvd_deepreduce.tf.collectives import gather_now
-from hvd_deepreduce.tf import native_library
 from hvd_deepreduce.tf.exchange import Coder, Exchange
 from hvd_deepreduce.tf.host_coder import HostCoder
 from hvd_deepreduce.tf.introduction import introduce

@@ -79,7 +79,7 @@ class TensorTable:
         return self._states
 
     def state_of(self, gradient: tf.Tensor, variable: Any, place: int) -> TensorState:
-        """The state of the gradient that stands at a place of a call; raises for one that was not compressible before."""
+        """The state of the gradient at a place of a call; raises for one that was not compressible before."""
         place = self.variables.place_of(variable, place)
         name = self.variables.names[place]
         if place not in self._of_place:

@@ -1,5 +1,6 @@
-// TensorFlow ops that encode and decode a bucket without Python. The kernels are those of `hvd_deepreduce._native`, which
-// hands over their addresses; so frames are equal byte for byte, and this file is all that is compiled for a TensorFlow.
+// TensorFlow ops that encode and decode a bucket without Python. The kernels are those of `hvd_deepreduce._native`,
+// which hands over their addresses; so frames are equal byte for byte, and this file is all that is compiled for a
+// TensorFlow.
 #include <chrono>
 #include <map>
 #include <memory>
@@ -200,8 +201,7 @@ class EncodeOp : public tf::OpKernel {
         std::size_t length = 0;
         if (failure.empty()) {
             append_frames(body, rows, tail);
-            length = padded_length(kChecksumEnd + tail.size(),
-                                   static_cast<std::uint64_t>(last.tensor().NumElements()));
+            length = padded_length(kChecksumEnd + tail.size(), static_cast<std::uint64_t>(last.tensor().NumElements()));
             if (length * static_cast<std::uint64_t>(common_.size) >= std::uint64_t{1} << 31) {
                 failure = "bucket " + std::to_string(common_.bucket) + ": " + std::to_string(common_.size) +
                           " bundles of about " + std::to_string(length) +

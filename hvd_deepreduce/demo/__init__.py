@@ -1,0 +1,1 @@
+"""What the examples of both wings share: images, their command line, and the comparison that `make demo` prints."""
