@@ -16,9 +16,15 @@ from typing import NamedTuple
 
 from hvd_deepreduce.shutdown import Shutdown
 
+CAUSES = "another rank is slow, has stopped, or has another name= or process_set=, or no DeepReduce at all"
 _log = logging.getLogger("hvd_deepreduce")
 # The first rank to shut Horovod down ends the others' waits: by then they should have said what they waited for.
 _ASIDE_S = 1.0
+
+
+def late_message(what: str, timeout_s: float) -> str:
+    """What to say of a gather that some rank did not take part in."""
+    return f"{what}: not every rank took part within {timeout_s:g} s (timeout=): {CAUSES}"
 
 
 class _Watched(NamedTuple):
@@ -30,11 +36,10 @@ class _Watched(NamedTuple):
 class Watch:
     """Of one framework's Horovod in this process."""
 
-    def __init__(self, shutdown: Shutdown, complete: Callable[[int], bool], late: Callable[[str, float], str]):
-        """`complete` tells of a handle whether all ranks have sent theirs, `late` words what is said if not."""
+    def __init__(self, shutdown: Shutdown, complete: Callable[[int], bool]):
+        """`complete` tells of a handle whether all ranks have sent theirs."""
         self._shutdown = shutdown
         self._complete = complete
-        self._late = late
         self._watched: dict[int, _Watched] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -80,7 +85,7 @@ class Watch:
 
     def give_up(self, what: str, timeout_s: float, complete: Callable[[], bool]) -> None:
         """Says what is late, and shuts Horovod down unless it is complete after all."""
-        _log.critical("%s. Shutting Horovod down (%s)", self._late(what, timeout_s), self._shutdown.place())
+        _log.critical("%s. Shutting Horovod down (%s)", late_message(what, timeout_s), self._shutdown.place())
         self._shutdown.limit()
         time.sleep(_ASIDE_S)
         # Another rank may have shut all down by now, and this one be about to exit: see `shutdown` on doing it twice.

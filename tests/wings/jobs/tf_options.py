@@ -98,10 +98,12 @@ def data_of_steps(steps: int = STEPS) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([x for x, _ in batches]), np.concatenate([y for _, y in batches])
 
 
-def fit(case: str, optimizer: Any, steps: int = STEPS, model: Any = None, **options: Any) -> tuple[Any, DeepReduce]:
-    model = model or make_model()
+def fit(
+    case: str, optimizer: Any, steps: int = STEPS, wrap: Any = hvd_keras.DistributedOptimizer, **options: Any
+) -> tuple[Any, DeepReduce]:
+    model = make_model()
     compression = make(case)
-    distributed = hvd_keras.DistributedOptimizer(optimizer, compression=compression, **options)
+    distributed = wrap(optimizer, compression=compression, **options)
     model.compile(distributed, loss="mse")
     callbacks = [
         hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0),
@@ -142,6 +144,8 @@ class Variables:
 def check_keras() -> None:
     expected = train_alone(make_model(), batch_loss, everyone())
     sgd, legacy = tf.keras.optimizers.SGD, tf.keras.optimizers.legacy.SGD
+    model, _ = fit("plain", sgd(0.1), wrap=hvd.DistributedOptimizer)
+    assert_same("plain", model, expected)
     model, compression = fit("fit", sgd(0.1))
     assert_same("fit", model, expected)
     stats = compression.stats()
@@ -173,6 +177,19 @@ def check_tape() -> None:
         assert_same("eager", with_tape(make_model(), batch_loss, make("eager"), graph=False), expected)
     finally:
         tf.config.run_functions_eagerly(False)
+
+
+def check_optimizer_of_version_1() -> None:
+    model, compression = make_model(), make("version_1")
+    optimizer = hvd.DistributedOptimizer(
+        tf.compat.v1.train.GradientDescentOptimizer(0.1), compression=compression, op=hvd.Sum
+    )
+    for step in range(STEPS):
+        pairs = optimizer.compute_gradients(
+            lambda step=step: batch_loss(model, hvd.rank(), step), model.trainable_variables
+        )
+        optimizer.apply_gradients(pairs)
+    assert_same("version_1", model, train_alone(make_model(), batch_loss, everyone(), average=False))
 
 
 def check_dtypes() -> None:
@@ -382,6 +399,7 @@ def main() -> None:
     checks = {
         "keras": check_keras,
         "tape": check_tape,
+        "version_1": check_optimizer_of_version_1,
         "dtypes": check_dtypes,
         "process_set": lambda: check_process_set(subset),
         "words": check_words,

@@ -7,28 +7,8 @@ and shape. So one more of them is text that says rank, settings and tensors, and
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
 
 from hvd_deepreduce.errors import StateMismatchError
-from hvd_deepreduce.settings import Settings
-from hvd_deepreduce.sparse import TensorSpec
-
-
-def identity_of(
-    name: str, settings: Settings, specs: Sequence[TensorSpec], *, rank: int, size: int, **shaping: int
-) -> str:
-    """What a saved state must have in common with the session it is restored into."""
-    said: dict[str, Any] = {
-        "name": name,
-        "settings": str(settings),
-        "seed": settings.seed,
-        "rank": rank,
-        "size": size,
-        **shaping,
-        "tensors": [[spec.name, list(spec.shape), spec.dtype] for spec in specs],
-    }
-    return json.dumps(said)
 
 
 def require_own(found: bytes, own: str) -> None:

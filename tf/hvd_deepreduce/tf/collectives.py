@@ -13,8 +13,7 @@ import tensorflow as tf
 
 from hvd_deepreduce.errors import CollectiveTimeoutError, RemoteRankError
 from hvd_deepreduce.tf.shutdown import shutdown
-
-_CAUSES = "another rank is slow, has stopped, or has another name= or process_set=, or no DeepReduce at all"
+from hvd_deepreduce.watch import CAUSES, late_message
 
 
 def gather(bundle: tf.Tensor, name: str, process_set: Any) -> tf.Tensor:
@@ -49,13 +48,8 @@ def gather_now(data: bytes, name: str, what: str, process_set: Any, timeout_s: f
         raise CollectiveTimeoutError(late_message(what, timeout_s))
     [outcome] = result
     if isinstance(outcome, Exception):
-        raise RemoteRankError(f"{what}: {_CAUSES}. Horovod says: {outcome}") from outcome
+        raise RemoteRankError(f"{what}: {CAUSES}. Horovod says: {outcome}") from outcome
     return outcome
-
-
-def late_message(what: str, timeout_s: float) -> str:
-    """What to say of a gather that some rank did not take part in."""
-    return f"{what}: not every rank took part within {timeout_s:g} s (timeout=): {_CAUSES}"
 
 
 def node_name(text: str) -> str:

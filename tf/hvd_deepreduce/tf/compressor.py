@@ -16,14 +16,19 @@ from tensorflow.python.ops import control_flow_util
 from hvd_deepreduce.checks import require_flag, require_integer, require_number
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, ValueCodec
 from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError, UnsupportedOperationError
-from hvd_deepreduce.settings import DEFAULT_INDEX, DEFAULT_MEMORY, DEFAULT_SPARSIFIER, DEFAULT_VALUE, Settings
+from hvd_deepreduce.settings import (
+    DEFAULT_BUCKET_BYTES,
+    DEFAULT_INDEX,
+    DEFAULT_MEMORY,
+    DEFAULT_MIN_NUMEL,
+    DEFAULT_SPARSIFIER,
+    DEFAULT_TIMEOUT_S,
+    DEFAULT_VALUE,
+    Settings,
+)
 from hvd_deepreduce.tf.exchange import Exchange
 from hvd_deepreduce.tf.session import Session
 from hvd_deepreduce.tf.tensors import Kept
-
-DEFAULT_MIN_NUMEL = 1024
-DEFAULT_BUCKET_BYTES = 16 * 2**20
-DEFAULT_TIMEOUT_S = 300.0
 
 _KERAS_3 = (
     "this TensorFlow comes with Keras 3, whose optimizers stock Horovod 0.28.1 silently never synchronises: replicas "

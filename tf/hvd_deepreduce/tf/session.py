@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
+from hvd_deepreduce import agreement
 from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError, SettingsMismatchError, UnsupportedOperationError
 from hvd_deepreduce.probe import Probe
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.statistics import Statistics
 from hvd_deepreduce.tf import native_library
-from hvd_deepreduce.tf.checkpoint import identity_of
 from hvd_deepreduce.tf.collectives import gather_now
 from hvd_deepreduce.tf.exchange import Coder, Exchange
 from hvd_deepreduce.tf.host_coder import HostCoder
@@ -104,7 +105,8 @@ class Session:
         self._probe = Probe(rank, size)
         self.probe = tf.Variable(self._probe.values(), dtype=tf.float32, trainable=False)
         self.statistics = Statistics(str(self._settings), tensors.specs, tensors.pass_through)
-        identity = identity_of(self.name, self._settings, tensors.specs, rank=rank, size=size, **self._shaping)
+        said = agreement.identity(self.name, self._settings, tensors.specs, rank=rank, size=size, **self._shaping)
+        identity = json.dumps(said)
         self._kept.identity = tf.Variable(identity, trainable=False)
         for number in range(len(tensors.plan)):
             self._kept.steps[str(number)] = tf.Variable(0, dtype=tf.int64, trainable=False)

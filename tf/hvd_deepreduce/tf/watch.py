@@ -6,7 +6,6 @@ read.
 
 import itertools
 
-from hvd_deepreduce.tf.collectives import late_message
 from hvd_deepreduce.tf.shutdown import shutdown
 from hvd_deepreduce.watch import Watch
 
@@ -28,5 +27,5 @@ def end(handle: int) -> None:
     _watch.end(handle)
 
 
-_watch = Watch(shutdown, lambda handle: handle not in _under_way, late_message)
+_watch = Watch(shutdown, lambda handle: handle not in _under_way)
 give_up = _watch.give_up

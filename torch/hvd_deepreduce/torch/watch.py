@@ -2,7 +2,6 @@
 
 import horovod.torch as hvd
 
-from hvd_deepreduce.torch.collectives import late_message
 from hvd_deepreduce.torch.shutdown import shutdown
 from hvd_deepreduce.watch import Watch
 
@@ -14,4 +13,4 @@ def _complete(handle: int) -> bool:
         return True
 
 
-watch = Watch(shutdown, _complete, late_message)
+watch = Watch(shutdown, _complete)
