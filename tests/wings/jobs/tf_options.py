@@ -21,7 +21,7 @@ from oracle import Oracle
 from tf_common import assert_equal_on_all_ranks, batch, batch_loss, make_model
 
 from hvd_deepreduce import Settings
-from hvd_deepreduce.tf import DeepReduce
+from hvd_deepreduce.tf import DeepReduce, exchange
 from hvd_deepreduce.tf.parameters import name_of
 
 TEXT = "topk(density=0.1)+rice+qsgd(bits=6, bucket=64)+residual"
@@ -99,12 +99,18 @@ def data_of_steps(steps: int = STEPS) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit(
-    case: str, optimizer: Any, steps: int = STEPS, wrap: Any = hvd_keras.DistributedOptimizer, **options: Any
+    case: str,
+    optimizer: Any,
+    *,
+    steps: int = STEPS,
+    wrap: Any = hvd_keras.DistributedOptimizer,
+    loops: int = 1,
+    **options: Any,
 ) -> tuple[Any, DeepReduce]:
     model = make_model()
     compression = make(case)
     distributed = wrap(optimizer, compression=compression, **options)
-    model.compile(distributed, loss="mse")
+    model.compile(distributed, loss="mse", steps_per_execution=loops)
     callbacks = [
         hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0),
         hvd_keras.callbacks.MetricAverageCallback(),
@@ -155,6 +161,8 @@ def check_keras() -> None:
     assert "0.dense/kernel" in compression.report()
     model, _ = fit("legacy", legacy(0.1))
     assert_same("legacy", model, expected)
+    model, _ = fit("loops", sgd(0.1), loops=2)
+    assert_same("loops", model, expected)
     model, _ = fit("sum", sgd(0.1), op=hvd.Sum)
     assert_same("sum", model, train_alone(make_model(), batch_loss, everyone(), average=False))
     model, _ = fit("predivide", sgd(0.1), gradient_predivide_factor=3.0)
@@ -372,6 +380,23 @@ def check_refusals() -> None:
         "seed is 0 on rank 1 and 5 on rank 0",
         lambda: with_tape(make_model(), batch_loss, make("seeds", **options), graph=False, steps=1),
     )
+
+    def damaged() -> None:
+        gather = exchange.gather
+
+        def flipping(bundle: tf.Tensor, *to: Any) -> tf.Tensor:
+            if hvd.rank() == 1:
+                one = tf.constant(1, tf.uint8)
+                bundle = tf.concat([bundle[:20], tf.bitwise.bitwise_xor(bundle[20:21], one), bundle[21:]], axis=0)
+            return gather(bundle, *to)
+
+        exchange.gather = flipping
+        try:
+            once("damaged")
+        finally:
+            exchange.gather = gather
+
+    refused("step 0, rank 1: checksum is", damaged)
 
     def fails_on_one_rank() -> None:
         compression = make("fails", bucket_bytes=1)
