@@ -54,7 +54,8 @@ def with_tf(name: str, gradients: list[np.ndarray], *, custom_op: bool) -> Calla
         # What `compress` does, but for the case of one process, in which it does nothing.
         results = []
         for gradient in grads:
-            exchange = compression._session.exchange_of(gradient)
+            exchange = compression._session.exchange_of(gradient, alone=True)
+            assert exchange is not None
             probe = exchange.hand_over(gradient)
             results.append(exchange.take_back(gradient, probe))
         return results

@@ -144,8 +144,7 @@ class DeepReduce(Compressor, tf.Module):  # type: ignore[misc]
     def compress(self, tensor: tf.Tensor) -> tuple[tf.Tensor, _Context | None]:
         """Hands Horovod a probe to reduce in a gradient's place, and what is not compressed as it is."""
         _require_horovod()
-        process_set = self._session.process_set or hvd.global_process_set
-        if not process_set.included() or process_set.size() == 1:
+        if hvd.size() == 1:
             return tensor, None  # traced, and never run
         if control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
             raise UnsupportedOperationError(
@@ -154,6 +153,8 @@ class DeepReduce(Compressor, tf.Module):  # type: ignore[misc]
             )
         with self._lock:
             exchange = self._session.exchange_of(tensor)
+            if exchange is None:
+                return tensor, None
             return exchange.hand_over(tensor), _Context(exchange, tensor)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

@@ -64,8 +64,11 @@ class Session:
         """What Horovod is handed in a gradient's place, as a variable."""
         self._eager: list[Exchange] = []
 
-    def exchange_of(self, tensor: tf.Tensor) -> Exchange:
-        """The exchange that a gradient takes part in; begun when it is the first one of its call."""
+    def exchange_of(self, tensor: tf.Tensor, *, alone: bool = False) -> Exchange | None:
+        """The exchange that a gradient takes part in; begun when it is the first one of its call.
+
+        None where this rank exchanges nothing, with itself only if `alone`: its call is traced, and never run.
+        """
         graph = getattr(tensor, "graph", None) if not isinstance(tensor, tf.__internal__.EagerTensor) else None
         known = self._eager if graph is None else _exchanges_in(graph)
         for exchange in known:
@@ -73,8 +76,11 @@ class Session:
                 return exchange
         call = call_of(tensor)
         _refuse(call)
+        process_set = self._agreed_process_set(call)
+        if not process_set.included() or (process_set.size() == 1 and not alone):
+            return None
         with tf.init_scope():
-            table, coder = self._begin(call)
+            table, coder = self._begin(call, process_set)
         # Outside of Horovod's conditional branch, where all gradients of the call are at hand.
         scope: AbstractContextManager[Any] = nullcontext() if graph is None else graph.as_default()
         with scope, tf.device("CPU"):
@@ -85,9 +91,8 @@ class Session:
         known.append(exchange)
         return exchange
 
-    def _begin(self, call: HorovodCall) -> tuple[TensorTable, Coder]:
+    def _begin(self, call: HorovodCall, process_set: Any) -> tuple[TensorTable, Coder]:
         """At the first call: compares settings with the other ranks, who must do the same within the time limit."""
-        process_set = self._agreed_process_set(call)
         rank, size = process_set.rank(), process_set.size()
         if self._tensors is not None and self._coder is not None:
             if (rank, size) != (self._probe.rank, self._probe.size):
