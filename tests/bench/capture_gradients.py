@@ -6,7 +6,6 @@ One process, no Horovod: what is decoded of a step's own gradient is what the pa
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,15 +18,13 @@ from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import TensorSpec
+from hvd_deepreduce.torch.demo.image_data import load
 
 ROOT = Path(__file__).parents[2]
 Losses = Iterator[Callable[[], Tensor]]
 
 
 def images(batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-    sys.path.insert(0, str(ROOT / "torch" / "examples"))
-    from image_data import load
-
     data = load()
     while True:
         for chosen in torch.randperm(len(data.train_images)).split(batch):
