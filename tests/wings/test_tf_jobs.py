@@ -13,12 +13,7 @@ pytestmark = pytest.mark.job
 
 @pytest.mark.parametrize(
     ("ranks", "backend", "arguments"),
-    [
-        (2, "gloo", []),
-        (3, "gloo", ["--python", "basics", "process_set"]),
-        (3, "gloo", ["basics"]),
-        (2, "mpi", ["basics"]),
-    ],
+    [(2, "gloo", []), (3, "gloo", ["basics", "process_set"]), (2, "mpi", ["basics"])],
 )
 def test_every_option_of_the_stock_optimizers_and_tape(ranks: int, backend: str, arguments: list[str]) -> None:
     job = run_job("tf_options.py", *arguments, ranks=ranks, backend=backend)

@@ -28,14 +28,12 @@ TEXT = "topk(density=0.1)+rice+qsgd(bits=6, bucket=64)+residual"
 STEPS = 4
 MIN_NUMEL = 30
 SUBSET = (0, 2)  # of three ranks
-OPTIONS: dict[str, Any] = {}
-"""Given to every DeepReduce."""
 
 Loss = Callable[[Any, int, int], tf.Tensor]
 
 
 def make(case: str, text: str = TEXT, **options: Any) -> DeepReduce:
-    return DeepReduce.from_string(text, name=case, **{"min_numel": MIN_NUMEL, **OPTIONS, **options})
+    return DeepReduce.from_string(text, name=case, **{"min_numel": MIN_NUMEL, **options})
 
 
 def gradients_of(model: Any, loss: Loss, rank: int, step: int) -> list[np.ndarray]:
@@ -181,8 +179,9 @@ def check_keras() -> None:
 
 
 def check_eager() -> None:
+    """A loop of one's own, coded in Python too, and with nothing traced at all."""
     expected = train_alone(make_model(), batch_loss, everyone())
-    assert_same("loop", with_tape(make_model(), batch_loss, make("loop"), graph=False), expected)
+    assert_same("loop", with_tape(make_model(), batch_loss, make("loop", custom_op=False), graph=False), expected)
     tf.config.run_functions_eagerly(True)
     try:
         assert_same("eager", with_tape(make_model(), batch_loss, make("eager"), graph=False), expected)
@@ -415,11 +414,7 @@ def check_refusals() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("parts", nargs="*")
-    parser.add_argument("--python", action="store_true", help="code gradients in Python throughout")
-    options = parser.parse_args()
-    chosen = options.parts
-    if options.python:
-        OPTIONS["custom_op"] = False
+    chosen = parser.parse_args().parts
     os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"] = "1"
     tf.config.threading.set_intra_op_parallelism_threads(1)
     hvd.init()
