@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import horovod.tensorflow as hvd
@@ -105,7 +105,8 @@ class Session:
         try:
             introduce(self.name, self._settings, tensors.specs, process_set, self._timeout_s, **self._shaping)
         except SettingsMismatchError as error:
-            self._farewell()
+            with suppress(DeepReduceError):  # the error at hand matters more than who else heard of it
+                self._farewell()
             raise SettingsMismatchError(f"{error} (raised by rank {rank} of {size})") from error
         self._probe = Probe(rank, size)
         self.probe = tf.Variable(self._probe.values(), dtype=tf.float32, trainable=False)
