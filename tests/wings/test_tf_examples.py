@@ -23,7 +23,7 @@ def test_fashion_mnist_with_a_log(tmp_path: Path) -> None:
     assert found["replicas_identical"]
     assert found["accuracy"] > 0.5
     assert found["volume"]["relative_of_compressed"] <= 0.0052
-    assert "0.stem/kernel" in job.of_rank(0)
+    assert "8.hidden/kernel" in job.of_rank(0)
     [(header, records)] = read_json_lines(log)
     assert (header["rank"], header["size"]) == (0, 2)
     assert [(record["step"], record["steps"]) for record in records] == [(50, 50), (60, 10)]
