@@ -33,7 +33,7 @@ from hvd_deepreduce.wire.bundle import describe_header
 from hvd_deepreduce.wire.reader import ByteReader
 
 _SELECTIONS = ("none", "topk", "threshold", "dropping")
-# Columns of a bucket's facts, one row for each member, and of one more row, for the bucket; as in native/ops.cpp.
+# Columns of a bucket's facts, one row for each member, and of one more row, for the bucket; as in native/op_common.hpp.
 _STEPS, _KEPT, _NOT_FINITE, _INDEX_BYTES, _VALUE_BYTES, _SENT_BYTES, _ENCODE_NS, _DECODE_NS, _FACTS = range(9)
 _COLLECTIVES, _BUNDLE_BYTES, _SENT_AT, _WAIT_NS, _ROUND, _PROBES = range(6)
 
