@@ -3,11 +3,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 1
 SOURCES := hvd_deepreduce tf/hvd_deepreduce torch/hvd_deepreduce
-CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp tests/fuzz/*.cpp tests/fuzz/*.hpp)
+CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp tf/hvd_deepreduce/tf/native/*.cpp tf/hvd_deepreduce/tf/native/*.hpp tests/fuzz/*.cpp tests/fuzz/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo demo-ncf curves test test-long native-test fuzz lint format bench figure8 golden wheel wheel-check lock docs \
-	compose-check docker-check clean
+.PHONY: help env demo demo-tf demo-ncf curves test test-long native-test fuzz lint format bench figure8 golden wheel \
+	wheel-check lock docs compose-check docker-check clean
 
 help: ## List the verbs.
 	@echo "hvd_deepreduce: gradient compression for stock Horovod"
@@ -19,11 +19,14 @@ env: ## Install what is missing and make .venv (the first time builds Horovod, a
 demo: env ## Train Fashion-MNIST on two ranks: dense, fp16, density 1 % and 0.1 %; print a table.
 	@$(BIN)/python torch/examples/demo.py
 
-curves: env ## Train by every method with three seeds; renew docs/training-curves.md (about half an hour).
-	@$(BIN)/python tests/bench/curves/make_curves.py
+demo-tf: env ## The same with TensorFlow and Keras.
+	@$(BIN)/python tf/examples/demo.py
 
 demo-ncf: env ## Train a model with sparse embeddings on two ranks, their gradients exchanged in four ways; print a table.
 	@$(BIN)/python torch/examples/demo_ncf.py
+
+curves: env ## Train by every method with three seeds; renew docs/training-curves.md (about half an hour).
+	@$(BIN)/python tests/bench/curves/make_curves.py
 
 test: env ## Run the tests.
 	@$(BIN)/python -m pytest
@@ -31,10 +34,7 @@ test: env ## Run the tests.
 test-long: env ## Run what takes too long for every submission: 4 ranks, every triple, 5,000 steps (about 40 minutes).
 	@$(BIN)/python -m pytest -m long
 
-native-curves: env ## Train by every method with three seeds; renew docs/training-curves.md (about half an hour).
-	@$(BIN)/python tests/bench/curves/make_curves.py
-
-test: env ## Run the kernels under ASan and UBSan on the kept fuzz inputs.
+native-test: env ## Run the kernels under ASan and UBSan on the kept fuzz inputs.
 	@$(MAKE) --no-print-directory -C tests/fuzz replay PYTHON=$(abspath $(BIN))/python
 
 fuzz: env ## Search for new inputs with libFuzzer (RUNS=10000000, JOBS=1) and keep them.

@@ -29,7 +29,7 @@ cache=${HVD_DEEPREDUCE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hvd_deepreduce}
 horovod_version=0.28.1
 log_folder=$venv/setup-logs
 step_number=0
-step_count=6
+step_count=7
 temporary_log=
 running=
 
@@ -240,6 +240,23 @@ else
     logged project "look for 'error:' in the log" \
       "$py" -m pip install --progress-bar off --no-build-isolation --no-deps -e "$root"
     mark_done project "$stamp"
+  fi
+fi
+
+# --- 7. The TensorFlow ops -----------------------------------------------------------------------------------------------
+step "TensorFlow ops for TensorFlow $tensorflow_version"
+if [ "$with_project" -eq 0 ]; then
+  say " ... left out as asked"
+else
+  stamp=$tensorflow_version+$(cd "$root" && find hvd_deepreduce/native tf/hvd_deepreduce/tf/native -name '*.?pp' -print0 |
+    sort -z | xargs -0 cat | sha256sum | cut -c1-16)
+  if is_done ops "$stamp"; then
+    done_already
+  else
+    # Used without them, gradients are coded in Python; first use would compile them, too.
+    compile_ops() { cd / && "$py" -c 'from hvd_deepreduce.tf import native_library as ops; print(ops.compiled())'; }
+    logged ops "look for 'error:' in the log" compile_ops
+    mark_done ops "$stamp"
   fi
 fi
 say "Ready: $venv"

@@ -33,9 +33,28 @@ def statement(name: str, settings: Agreed, specs: Sequence[TensorSpec], size: in
         "seed": settings.seed,
         **shaping,
         "process set size": size,
-        "tensors": [[spec.name, list(spec.shape), spec.dtype] for spec in specs],
+        "tensors": _described(specs),
     }
     return json.dumps(said, separators=(",", ":")).encode() + b"\n"
+
+
+def identity(
+    name: str, settings: Settings, specs: Sequence[TensorSpec], *, rank: int, size: int, **shaping: int
+) -> dict[str, Any]:
+    """What a saved state must have in common with the compressor that takes it."""
+    return {
+        "name": name,
+        "settings": str(settings),
+        "seed": settings.seed,
+        "rank": rank,
+        "size": size,
+        **shaping,
+        "tensors": _described(specs),
+    }
+
+
+def _described(specs: Sequence[TensorSpec]) -> list[list[Any]]:
+    return [[spec.name, list(spec.shape), spec.dtype] for spec in specs]
 
 
 def compare(gathered: bytes, size: int) -> None:

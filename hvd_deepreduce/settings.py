@@ -25,6 +25,11 @@ DEFAULT_INDEX = "rice"
 DEFAULT_VALUE = "qsgd(bits=7)"
 DEFAULT_MEMORY = "residual"
 
+# Of both wings' constructors.
+DEFAULT_MIN_NUMEL = 1024
+DEFAULT_BUCKET_BYTES = 16 * 2**20
+DEFAULT_TIMEOUT_S = 300.0
+
 
 def describe(stage: Stage) -> str:
     """A stage as users write it, every setting spelled out.

@@ -1,1 +1,1 @@
-"""What the examples of both wings share."""
+"""What the examples of both wings share: data, their command line, and the comparisons that the demos print."""

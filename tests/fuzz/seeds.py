@@ -14,6 +14,7 @@ from hvd_deepreduce.registry import VALUE_CODECS
 from hvd_deepreduce.settings import Settings, stage_of
 from hvd_deepreduce.sparse import MatrixView, Support
 from hvd_deepreduce.value_codecs.quant import Quant
+from hvd_deepreduce.wire.bundle import BundleHeader
 
 SPARSIFIERS = ("none", "topk", "threshold", "dropping")
 INDEX_IDS = (1, 3, 4)
@@ -146,6 +147,17 @@ def matrices() -> Iterator[tuple[str, bytes]]:
         yield f"matrix_{unbiased}", quant_input(kept, 2 * unbiased, rows, payload)
 
 
+def bundles() -> Iterator[tuple[str, bytes]]:
+    """What two ranks gathered, and bodies to write bundles of."""
+    headers = [BundleHeader(0x01020304, rank, bucket=2, step=300) for rank in range(2)]
+    gathered = b"".join(header.frames(b"frames", previous_length=0) for header in headers)
+    fields = struct.pack("<HII", 2, 300, 0x01020304)
+    yield "gathered", bytes([0, 1]) + fields + gathered
+    yield "one_short", bytes([0, 2]) + fields + gathered
+    yield "error", bytes([0, 0]) + fields + headers[0].error("why")
+    yield "written", bytes([1, 1]) + fields + struct.pack("<H", 9) + b"frames"
+
+
 def write(folder: Path, name: str, data: bytes) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(data)
@@ -156,6 +168,8 @@ def main(folder: Path) -> None:
         write(folder / "encode", name, data)
     for name, data in matrices():
         write(folder / "quant", name, data)
+    for name, data in bundles():
+        write(folder / "bundle", name, data)
     for path in sorted(vectors.FOLDER.glob("*/*.txt")):
         for target, data in inputs(vectors.read(path)):
             write(folder / target, f"{path.parent.name}_{path.stem}", data)

@@ -8,10 +8,10 @@ import json
 import time
 from pathlib import Path
 
-from horovod_job import JobError, run_script
-from progress import Standing, new_progress
 from rich.console import Console
 
+from hvd_deepreduce.demo.horovod_job import JobError, run_script
+from hvd_deepreduce.demo.progress import Standing, new_progress
 from hvd_deepreduce.demo.ways import WAYS, Way, apart_table, ways_table
 
 SCRIPT = Path(__file__).with_name("ncf.py")
@@ -47,7 +47,9 @@ def run(way: str, options: argparse.Namespace, arguments: list[str], console: Co
         def show(standing: Standing) -> None:
             progress.update(task, completed=standing.step, note=f"loss {standing.loss:.3f}")
 
-        found = run_script(command, way, ranks=options.ranks, mpi=options.mpi, limit_s=options.job_limit, show=show)
+        found = run_script(
+            command, way, framework="torch", ranks=options.ranks, mpi=options.mpi, limit_s=options.job_limit, show=show
+        )
         [result] = [Way.from_dict(fields) for fields in json.loads(found)]
         progress.update(task, note=f"{100 * result.hit_rate:.2f} %")
     return result

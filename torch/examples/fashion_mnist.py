@@ -12,17 +12,18 @@ from typing import Any
 
 import horovod.torch as hvd
 import torch
-from job_result import JobResult, Volume, result_table
 from mixed_precision import MixedPrecision
-from progress import terminal_watched, training_progress
 from rich.console import Console
 from sharded import accuracy_on_test_images, endless_batches, replicas_identical
 from step_clock import StepClock, TimedCast
 from torch import nn
 from torch.nn.functional import cross_entropy
-from train_options import parse_options
 
 from hvd_deepreduce import JsonLinesWriter
+from hvd_deepreduce.demo.idx import DataError
+from hvd_deepreduce.demo.job_result import JobResult, Volume, result_table
+from hvd_deepreduce.demo.progress import terminal_watched, training_progress
+from hvd_deepreduce.demo.train_options import parse_options
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.torch import DeepReduce
 from hvd_deepreduce.torch.demo import image_data
@@ -143,5 +144,5 @@ def tell(result: JobResult, compression: Any) -> None:
 if __name__ == "__main__":
     try:
         train(parse_options(__doc__.partition("\n")[0]))
-    except (image_data.DataError, InvalidSettingError) as problem:
+    except (DataError, InvalidSettingError) as problem:
         raise SystemExit(f"fashion_mnist: {problem}") from None

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, TensorDataset
 
-from hvd_deepreduce.torch.demo.image_data import DataError, Images
+from hvd_deepreduce.demo.idx import DataError
+from hvd_deepreduce.torch.demo.image_data import Images
 
 EVALUATION_BATCH = 500
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 from horovod.torch.compression import Compressor
-from job_result import Times
+
+from hvd_deepreduce.demo.job_result import Times
 
 
 class StepClock:

@@ -10,12 +10,12 @@ import torch
 from horovod.common.exceptions import HorovodInternalError
 
 from hvd_deepreduce.errors import CollectiveTimeoutError, RemoteRankError
-from hvd_deepreduce.torch import shutdown
+from hvd_deepreduce.torch.shutdown import shutdown
+from hvd_deepreduce.watch import CAUSES, late_message
 
 _YIELD_S = 5e-3
 _SHORTEST_SLEEP_S = 20e-6
 _LONGEST_SLEEP_S = 2e-4
-_CAUSES = "another rank is slow, has stopped, or has another name= or process_set=, or no DeepReduce at all"
 
 
 class HorovodStoppedError(RemoteRankError, HorovodInternalError):  # type: ignore[misc]
@@ -46,10 +46,5 @@ def finish_gather(handle: int, what: str, timeout_s: float) -> bytes:
     try:
         gathered: bytes = hvd.synchronize(handle).numpy().tobytes()
     except HorovodInternalError as error:
-        raise HorovodStoppedError(f"{what}: {_CAUSES}. Horovod says: {error}") from error
+        raise HorovodStoppedError(f"{what}: {CAUSES}. Horovod says: {error}") from error
     return gathered
-
-
-def late_message(what: str, timeout_s: float) -> str:
-    """What to say of a gather that some rank did not take part in."""
-    return f"{what}: not every rank took part within {timeout_s:g} s (timeout=): {_CAUSES}"

@@ -13,17 +13,21 @@ from horovod.torch.compression import Compressor
 from hvd_deepreduce.checks import require_flag, require_integer, require_number
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, ValueCodec
 from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError, UnknownGradientError, UnsupportedOperationError
-from hvd_deepreduce.settings import DEFAULT_INDEX, DEFAULT_MEMORY, DEFAULT_SPARSIFIER, DEFAULT_VALUE, Settings
+from hvd_deepreduce.settings import (
+    DEFAULT_BUCKET_BYTES,
+    DEFAULT_INDEX,
+    DEFAULT_MEMORY,
+    DEFAULT_MIN_NUMEL,
+    DEFAULT_SPARSIFIER,
+    DEFAULT_TIMEOUT_S,
+    DEFAULT_VALUE,
+    Settings,
+)
 from hvd_deepreduce.timeline import Timeline
 from hvd_deepreduce.torch import arrays, checkpoint
 from hvd_deepreduce.torch.parameters import NamedParameters
 from hvd_deepreduce.torch.session import Session
 from hvd_deepreduce.torch.tensors import TensorState
-
-DEFAULT_MIN_NUMEL = 1024
-DEFAULT_BUCKET_BYTES = 16 * 2**20
-DEFAULT_TIMEOUT_S = 300.0
-
 
 NamedTensors = Iterable[tuple[str, torch.Tensor]]
 

@@ -283,15 +283,8 @@ class Session:
 
     def identity(self) -> dict[str, Any]:
         """What a saved state must have in common with the session it is loaded into."""
-        return {
-            "name": self.name,
-            "settings": str(self._settings),
-            "seed": self._settings.seed,
-            "rank": self._probe.rank,
-            "size": self._probe.size,
-            **self._shaping,
-            "tensors": [[spec.name, list(spec.shape), spec.dtype] for spec in self.tensors.specs],
-        }
+        rank, size = self._probe.rank, self._probe.size
+        return agreement.identity(self.name, self._settings, self.tensors.specs, rank=rank, size=size, **self._shaping)
 
     @property
     def buckets(self) -> list[Bucket]:

@@ -1,24 +1,12 @@
-"""Finds and loads the images the example trains on: Fashion-MNIST as IDX files, or scikit-learn's digits."""
+"""The images of `hvd_deepreduce.demo.idx` as PyTorch likes them."""
 
-import gzip
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
-IMAGE_SIZE = 28
-CLASSES = 10
-DEBIAN_FOLDERS = (Path("/usr/share/datasets/fashion-mnist"), Path("/usr/share/dataset/fashion-mnist"))
-DEBIAN_PACKAGE = "dataset-fashion-mnist"
-
-
-class DataError(Exception):
-    """A data set is missing or malformed; the message says which file and why."""
+from hvd_deepreduce.demo.idx import load_raw
 
 
 @dataclass(frozen=True)
@@ -33,86 +21,14 @@ class Images:
 
 
 def load(folder: Path | None = None) -> Images:
-    """Loads Fashion-MNIST from `folder`, or from Debian's package, or else scikit-learn's digits.
-
-    A folder that was asked for and lacks the files is an error; only the default falls back to the digits.
-    """
-    if folder is not None:
-        return _load_idx(folder)
-    for candidate in DEBIAN_FOLDERS:
-        if candidate.is_dir():
-            return _load_idx(candidate)
-    return _load_digits()
-
-
-def _load_idx(folder: Path) -> Images:
-    arrays = {part: read_idx(find_idx(folder, part)) for part in ("train-images", "train-labels")}
-    arrays |= {part: read_idx(find_idx(folder, part)) for part in ("t10k-images", "t10k-labels")}
-    for split in ("train", "t10k"):
-        images, labels = arrays[f"{split}-images"], arrays[f"{split}-labels"]
-        if images.ndim != 3 or images.shape[1:] != (IMAGE_SIZE, IMAGE_SIZE):
-            raise DataError(f"{folder}: {split} images have shape {images.shape}, not (N, {IMAGE_SIZE}, {IMAGE_SIZE})")
-        if labels.shape != images.shape[:1] or not len(labels) or labels.max() >= CLASSES:
-            raise DataError(f"{folder}: {split} needs one label of 0 to {CLASSES - 1} for each of {len(images)} images")
-    scaled = {part: torch.from_numpy(arrays[part]).float().unsqueeze(1) for part in ("train-images", "t10k-images")}
-    return _normalised(
-        f"Fashion-MNIST from {folder}",
-        scaled["train-images"],
-        torch.from_numpy(arrays["train-labels"]).long(),
-        scaled["t10k-images"],
-        torch.from_numpy(arrays["t10k-labels"]).long(),
-    )
-
-
-def find_idx(folder: Path, part: str) -> Path:
-    """Path of one of the four IDX files, under either spelling in use, compressed or not."""
-    rank = "idx3" if part.endswith("images") else "idx1"
-    names = [f"{part}{separator}{rank}-ubyte{ending}" for separator in "-." for ending in ("", ".gz")]
-    for name in names:
-        if (folder / name).is_file():
-            return folder / name
-    raise DataError(f"{folder}: none of {', '.join(names)} is there")
-
-
-def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Reads an IDX file of unsigned bytes: two zeros, type 8, dimensions, their lengths (big-endian), then the data."""
-    try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: {error}") from error
-    if len(content) < 4 or content[:3] != b"\0\0\x08":
-        raise DataError(f"{path}: no IDX file of unsigned bytes; it starts with {content[:4].hex(' ') or 'nothing'}")
-    header = 4 + 4 * content[3]
-    shape = tuple(int.from_bytes(content[at : at + 4], "big") for at in range(4, header, 4))
-    expected = header + int(np.prod(shape, dtype=object))
-    if len(content) != expected:
-        raise DataError(f"{path}: {len(content)} bytes where shape {shape} needs {expected}")
-    return np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()
-
-
-def _load_digits() -> Images:
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise DataError(
-            f"no images to train on: install Debian's {DEBIAN_PACKAGE}, give --data DIR, or pip install scikit-learn"
-        ) from None
-    digits = load_digits()
-    images = functional.interpolate(torch.from_numpy(digits.images).float().unsqueeze(1), size=(IMAGE_SIZE, IMAGE_SIZE))
-    labels = torch.from_numpy(digits.target).long()
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
-    test, train = order[:297], order[297:]
-    return _normalised(
-        f"scikit-learn's digits (for Fashion-MNIST install {DEBIAN_PACKAGE} or give --data)",
-        images[train],
-        labels[train],
-        images[test],
-        labels[test],
-    )
-
-
-def _normalised(
-    name: str, train_images: Tensor, train_labels: Tensor, test_images: Tensor, test_labels: Tensor
-) -> Images:
+    """See `load_raw`."""
+    raw = load_raw(folder)
+    train_images, test_images = (torch.from_numpy(one).unsqueeze(1) for one in (raw.train_images, raw.test_images))
     deviation, mean = torch.std_mean(train_images)
-    return Images(name, (train_images - mean) / deviation, train_labels, (test_images - mean) / deviation, test_labels)
+    return Images(
+        raw.name,
+        (train_images - mean) / deviation,
+        torch.from_numpy(raw.train_labels),
+        (test_images - mean) / deviation,
+        torch.from_numpy(raw.test_labels),
+    )

@@ -34,7 +34,7 @@ class Volume:
 
 @dataclass(frozen=True)
 class Times:
-    """Mean milliseconds per step on rank 0; see `step_clock.StepClock`."""
+    """Mean milliseconds per step on rank 0; what they mean stands with the clock that took them."""
 
     step_ms: float
     compute_ms: float

@@ -11,11 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from job_result import JobResult
-from progress import Standing
-
-SCRIPT = Path(__file__).with_name("fashion_mnist.py")
-NEEDED = ("torch", "horovod", "hvd_deepreduce")
+from hvd_deepreduce.demo.job_result import JobResult
+from hvd_deepreduce.demo.progress import Standing
 
 
 class JobError(Exception):
@@ -28,8 +25,11 @@ class JobError(Exception):
 
 @dataclass(frozen=True)
 class HorovodJob:
-    """`fashion_mnist.py` with a compression and further arguments."""
+    """A training script with a compression and further arguments."""
 
+    script: Path
+    framework: str
+    """The package that the script needs."""
     compression: str
     arguments: Sequence[str]
     ranks: int
@@ -37,16 +37,31 @@ class HorovodJob:
 
     def run(self, limit_s: float, show: Callable[[Standing], None]) -> JobResult:
         """Blocks until the job ends; raises `JobError` when it fails or takes longer than `limit_s`."""
-        command = [str(SCRIPT), f"--compression={self.compression}", *self.arguments]
-        found = run_script(command, self.compression, ranks=self.ranks, mpi=self.mpi, limit_s=limit_s, show=show)
+        command = [str(self.script), f"--compression={self.compression}", *self.arguments]
+        found = run_script(
+            command,
+            self.compression,
+            framework=self.framework,
+            ranks=self.ranks,
+            mpi=self.mpi,
+            limit_s=limit_s,
+            show=show,
+        )
         return JobResult.from_json(found)
 
 
 def run_script(
-    command: Sequence[str], what: str, *, ranks: int, mpi: bool, limit_s: float, show: Callable[[Standing], None]
+    command: Sequence[str],
+    what: str,
+    *,
+    framework: str,
+    ranks: int,
+    mpi: bool,
+    limit_s: float,
+    show: Callable[[Standing], None],
 ) -> str:
     """The JSON that a script writes under `horovodrun`; raises `JobError`, with `what` failed, as `HorovodJob.run`."""
-    launcher = find_horovodrun(mpi)
+    launcher = find_horovodrun(framework, mpi)
     with tempfile.TemporaryDirectory(prefix="hvd_deepreduce_demo.") as folder:
         found = Path(folder) / "result.json"
         launch = [str(launcher), "--mpi" if mpi else "--gloo", "-np", str(ranks), sys.executable]
@@ -58,9 +73,9 @@ def run_script(
         return found.read_text()
 
 
-def find_horovodrun(mpi: bool) -> Path:
+def find_horovodrun(framework: str, mpi: bool) -> Path:
     """The launcher beside this Python; raises `JobError` that says what is missing."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    missing = [name for name in (framework, "horovod", "hvd_deepreduce") if importlib.util.find_spec(name) is None]
     if missing:
         raise JobError(f"{sys.executable} has no {', '.join(missing)}: run `make env`, then use .venv/bin/python")
     beside = Path(sys.executable).with_name("horovodrun")

@@ -1,0 +1,53 @@
+"""What happens around each step of `model.fit`."""
+
+import math
+from collections.abc import Callable
+from typing import Any, SupportsFloat
+
+import tensorflow as tf
+
+from hvd_deepreduce import JsonLinesWriter
+
+LOG_EVERY = 50
+
+
+class WarmUpAndCosine(tf.keras.callbacks.Callback):
+    """Linear warm-up over the first tenth of the steps, then half a cosine down to zero."""
+
+    def __init__(self, highest: float, steps: int) -> None:
+        super().__init__()
+        self._highest, self._steps = highest, steps
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Sets the step's learning rate."""
+        warm_up = max(1, self._steps // 10)
+        if batch < warm_up:
+            factor = (batch + 1) / warm_up
+        else:
+            factor = 0.5 * (1 + math.cos(math.pi * (batch - warm_up) / max(1, self._steps - warm_up)))
+        self.model.optimizer.learning_rate.assign(factor * self._highest)
+
+
+class Show(tf.keras.callbacks.Callback):
+    """Tells how far training is."""
+
+    def __init__(self, show: Callable[[int, SupportsFloat], None]) -> None:
+        super().__init__()
+        self._show = show
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """With the loss, which Keras averages over the epoch."""
+        self._show(batch + 1, logs["loss"])
+
+
+class Write(tf.keras.callbacks.Callback):
+    """Writes statistics now and then."""
+
+    def __init__(self, log: JsonLinesWriter, compression: Any) -> None:
+        super().__init__()
+        self._log, self._compression = log, compression
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Every so many steps."""
+        if (batch + 1) % LOG_EVERY == 0:
+            self._log.write(self._compression.stats(), loss=logs["loss"])
