@@ -154,3 +154,6 @@ def decode_frames(
 
     None, with outputs in any state, where a body is not made of one frame per numel and zero padding.
     """
+
+def frame_kernels_address() -> int:
+    """Where `FrameKernels` of native/frame_batch.hpp lie in memory."""

@@ -160,7 +160,8 @@ class NativeBatch:
 
     def __init__(self, pipeline: Pipeline, threads: int):
         settings = pipeline.settings
-        self._stages = _native_stages(settings)
+        self.stages = _native_stages(settings)
+        """What the native call takes."""
         self._residual = isinstance(settings.memory, Residual)
         self._sparsifier = settings.sparsifier
         self._stochastic = not settings.value.deterministic
@@ -184,7 +185,7 @@ class NativeBatch:
             return
         try:
             body, facts = _native.encode_frames(
-                self._stages,
+                self.stages,
                 gradients,
                 [job.slots["residual"] for job in jobs] if self._residual else [],
                 _choices(self._sparsifier, jobs),
@@ -213,7 +214,7 @@ class NativeBatch:
         if len(on_host) < len(outputs):
             return self._stagewise.decode(readers, specs, outputs, draw_of, factor)
         facts = _native.decode_frames(
-            self._stages,
+            self.stages,
             [memoryview(reader.data)[reader.offset :] for reader in readers],
             [spec.numel for spec in specs],
             on_host,

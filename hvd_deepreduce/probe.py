@@ -48,6 +48,11 @@ class Probe:
         """What this rank hands to the reduction."""
         return [1.0, signature(self.rank), float(failed)]
 
+    @property
+    def sums(self) -> list[float]:
+        """What all ranks' probes add up to while none has failed."""
+        return [float(self.size), sum(self._signatures), 0.0]
+
     @cached_property
     def _signatures(self) -> list[float]:
         return [signature(rank) for rank in range(self.size)]

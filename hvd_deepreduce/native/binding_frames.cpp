@@ -1,49 +1,11 @@
 #include <pybind11/stl.h>
 
-#include <chrono>
-#include <limits>
-
 #include "binding.hpp"
 #include "binding_results.hpp"
-#include "frames.hpp"
-#include "parallel.hpp"
-#include "workspaces.hpp"
+#include "frame_batch.hpp"
 
 namespace deepreduce::binding {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr std::uint64_t kMaxThreads = 256;
-constexpr py::ssize_t kFacts = 6;
-
-std::int64_t nanoseconds_since(Clock::time_point start) {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-}
-
-/// A dense gradient of either value type.
-struct Dense {
-    Span<float> single;
-    Span<double> twice;
-
-    bool is_single() const { return single.data != nullptr; }
-    std::size_t numel() const { return is_single() ? single.size : twice.size; }
-};
-
-template <typename V>
-Span<V> of(const Dense& dense) {
-    if constexpr (sizeof(V) == sizeof(float)) {
-        return dense.single;
-    } else {
-        return dense.twice;
-    }
-}
-
-/// Calls `use` with the span of the type that the gradient has.
-template <typename Use>
-auto with_dense(const Dense& dense, Use use) {
-    return dense.is_single() ? use(dense.single) : use(dense.twice);
-}
 
 Dense to_dense(py::handle object, const char* name, bool written) {
     return with_values(object, name, [&](const py::array& array, auto value) {
@@ -94,23 +56,9 @@ Stages to_stages(const py::tuple& given) {
     return stages;
 }
 
-/// A Choice whose sample is still an array of either value type.
-struct ChoiceGiven {
-    std::uint64_t kept = 0;
-    double threshold = 0;
-    std::uint64_t sampled = 0;
-    std::uint64_t above = 0;
-    Dense sample;
-
-    template <typename V>
-    Choice<V> as() const {
-        return {kept, threshold, sampled, above, of<V>(sample)};
-    }
-};
-
 /// From (kept,) for top-k, and (threshold, sampled, above, sample or None) for dropping.
-ChoiceGiven to_choice(Selection selection, py::handle given, const Dense& gradient) {
-    ChoiceGiven choice;
+AnyChoice to_choice(Selection selection, py::handle given, const Dense& gradient) {
+    AnyChoice choice;
     const std::size_t numel = gradient.numel();
     if (selection == Selection::topk) {
         choice.kept = to_integer(given.cast<py::tuple>()[0], "kept", 0, numel);
@@ -140,57 +88,32 @@ py::tuple encode_frames(const py::tuple& stages_given, const py::list& gradients
         residuals.size() != (stages.residual ? count : 0)) {
         refuse("encode_frames: as many residuals, choices and keys as gradients are needed");
     }
-    std::vector<Dense> dense(count);
-    std::vector<Dense> memory(count);
-    std::vector<ChoiceGiven> choices(count);
+    std::vector<EncodeJob> jobs(count);
     for (std::size_t i = 0; i < count; ++i) {
-        dense[i] = to_dense(gradients[i], "gradient", false);
+        EncodeJob& job = jobs[i];
+        job.gradient = to_dense(gradients[i], "gradient", false);
+        job.key = keys[i];
         if (stages.residual) {
-            memory[i] = to_dense(residuals[i], "residual", true);
-            if (memory[i].single.size != dense[i].single.size || memory[i].twice.size != dense[i].twice.size) {
+            job.residual = to_dense(residuals[i], "residual", true);
+            if (job.residual.single.size != job.gradient.single.size ||
+                job.residual.twice.size != job.gradient.twice.size) {
                 refuse("residual: size or dtype differs from the gradient's");
             }
         }
         if (chosen) {
-            choices[i] = to_choice(stages.selection, choices_given[i], dense[i]);
+            job.choice = to_choice(stages.selection, choices_given[i], job.gradient);
         }
     }
-    struct Place {
-        unsigned worker = 0;
-        std::size_t start = 0;
+    py::array_t<std::int64_t> facts({static_cast<py::ssize_t>(count), static_cast<py::ssize_t>(kEncodeFacts)});
+    const auto rows = fill(facts);
+    py::bytes body;
+    const Reserve reserve = [](void* context, std::size_t size) {
+        const py::gil_scoped_acquire acquired;
+        Span<std::uint8_t> out;
+        *static_cast<py::bytes*>(context) = new_bytes(size, out);
+        return out.data;
     };
-    std::vector<Place> places(count);
-    Workers workers(threads);
-    py::array_t<std::int64_t> facts({static_cast<py::ssize_t>(count), kFacts});
-    std::int64_t* rows = facts.mutable_data();
-    run([&] {
-        run_jobs(count, threads, [&](std::size_t i, unsigned worker) {
-            const auto start = Clock::now();
-            Workspaces& workspace = workers[worker];
-            places[i] = {worker, workspace.frames.size()};
-            const FrameFacts found = with_dense(dense[i], [&](auto gradient) {
-                using V = std::remove_reference_t<decltype(gradient[0])>;
-                return encode_frame<V>(stages, gradient, of<V>(memory[i]), choices[i].as<V>(), keys[i],
-                                       workspace.of(gradient), workspace.frames);
-            });
-            const std::int64_t row[kFacts] = {
-                static_cast<std::int64_t>(found.length),      static_cast<std::int64_t>(found.kept),
-                static_cast<std::int64_t>(found.index_bytes), static_cast<std::int64_t>(found.value_bytes),
-                static_cast<std::int64_t>(found.finite),      nanoseconds_since(start)};
-            std::copy(row, row + kFacts, rows + static_cast<py::ssize_t>(i) * kFacts);
-        });
-    });
-    std::size_t size = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        size += static_cast<std::size_t>(rows[static_cast<py::ssize_t>(i) * kFacts]);
-    }
-    Span<std::uint8_t> out;
-    py::bytes body = new_bytes(size, out);
-    std::uint8_t* end = out.data;
-    for (std::size_t i = 0; i < count; ++i) {
-        const auto frame = workers[places[i].worker].frames.begin() + static_cast<std::ptrdiff_t>(places[i].start);
-        end = std::copy_n(frame, rows[static_cast<py::ssize_t>(i) * kFacts], end);
-    }
+    run([&] { encode_batch(stages, {jobs.data(), count}, threads, rows, reserve, &body); });
     return py::make_tuple(body, facts);
 }
 
@@ -214,50 +137,24 @@ py::object decode_frames(const py::tuple& stages_given, const py::list& bodies,
         }
     }
     std::vector<std::unique_ptr<Payload>> payloads;
-    std::vector<std::vector<FrameView>> frames;
+    std::vector<Bytes> bytes;
     for (const auto& body : bodies) {
         payloads.push_back(std::make_unique<Payload>(body));
-        Bytes rest = payloads.back()->bytes();
-        std::vector<FrameView> views(count);
-        for (std::size_t i = 0; i < count; ++i) {
-            if (!read_frame(stages, numels[i], rest, views[i])) {
-                return py::none();
-            }
-        }
-        if (std::any_of(rest.begin(), rest.end(), [](std::uint8_t byte) { return byte != 0; })) {
-            return py::none();
-        }
-        frames.push_back(std::move(views));
+        bytes.push_back(payloads.back()->bytes());
     }
-    py::array_t<std::int64_t> facts({static_cast<py::ssize_t>(count), py::ssize_t{2}});
-    std::int64_t* rows = facts.mutable_data();
-    std::atomic<bool> sound{true};
-    Workers workers(threads);
-    run([&] {
-        run_jobs(count, threads, [&](std::size_t i, unsigned worker) {
-            const auto start = Clock::now();
-            bool finite = true;
-            if (dense[i].numel() != 0) {
-                with_dense(dense[i], [&](auto out) {
-                    using V = std::remove_reference_t<decltype(out[0])>;
-                    std::fill(out.begin(), out.end(), V{0});
-                    for (const auto& views : frames) {
-                        if (views[i].kind == FrameView::Kind::not_finite) {
-                            finite = false;
-                        } else if (!add_frame<V>(stages, views[i], factor, workers[worker].of(out), out)) {
-                            sound = false;
-                        }
-                    }
-                    if (!finite) {
-                        std::fill(out.begin(), out.end(), std::numeric_limits<V>::quiet_NaN());
-                    }
-                });
-            }
-            rows[2 * i] = finite;
-            rows[2 * i + 1] = nanoseconds_since(start);
-        });
+    py::array_t<std::int64_t> facts({static_cast<py::ssize_t>(count), static_cast<py::ssize_t>(kDecodeFacts)});
+    const auto rows = fill(facts);
+    const bool sound = run([&] {
+        return decode_batch(stages, {bytes.data(), bytes.size()}, {numels.data(), count}, {dense.data(), count}, factor,
+                            threads, rows);
     });
     return sound ? py::object(facts) : py::none();
+}
+
+/// Where `FrameKernels` lie in memory.
+std::uintptr_t frame_kernels_address() {
+    static const FrameKernels kernels{kFrameKernelsLayout, &encode_batch, &decode_batch};
+    return reinterpret_cast<std::uintptr_t>(&kernels);
 }
 
 }  // namespace
@@ -267,6 +164,7 @@ void bind_frames(py::module_& module) {
                py::arg("choices"), py::arg("keys"), py::arg("threads"));
     module.def("decode_frames", &decode_frames, py::arg("stages"), py::arg("bodies"), py::arg("numels"),
                py::arg("outputs"), py::arg("factor"), py::arg("threads"));
+    module.def("frame_kernels_address", &frame_kernels_address);
 }
 
 }  // namespace deepreduce::binding

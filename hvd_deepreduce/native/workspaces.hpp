@@ -1,4 +1,4 @@
-// Scratch space that outlives a call. Part of the binding only.
+// Scratch space that outlives a call.
 #pragma once
 
 #include <iterator>
@@ -9,7 +9,7 @@
 
 #include "frames.hpp"
 
-namespace deepreduce::binding {
+namespace deepreduce {
 
 /// One thread's, for either value type.
 struct Workspaces {
@@ -74,4 +74,4 @@ class Workers {
     std::vector<std::unique_ptr<Workspaces>> workspaces_;
 };
 
-}  // namespace deepreduce::binding
+}  // namespace deepreduce

@@ -10,7 +10,7 @@ import torch
 from horovod.common.exceptions import HorovodInternalError
 
 from hvd_deepreduce.errors import CollectiveTimeoutError, RemoteRankError
-from hvd_deepreduce.torch import shutdown
+from hvd_deepreduce.torch.shutdown import shutdown
 
 _YIELD_S = 5e-3
 _SHORTEST_SLEEP_S = 20e-6

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from hvd_deepreduce.errors import DeepReduceError
 from hvd_deepreduce.exchange import Bucket, Jobs
+from hvd_deepreduce.failures import failure_of, without_rank
 from hvd_deepreduce.timeline import Timeline, span
-from hvd_deepreduce.torch import watch
 from hvd_deepreduce.torch.collectives import start_gather
+from hvd_deepreduce.torch.watch import watch
 
 _T = TypeVar("_T")
 
@@ -78,12 +79,7 @@ class Outbox:
     def fail(self, tensor: str | None, error: Exception) -> None:
         """Takes note that this rank can't go on: in place of its bundles it sends what went wrong from now on."""
         if self.failure is None:
-            cause = str(error) if isinstance(error, DeepReduceError) else f"{type(error).__name__}: {error}"
-            where = f"tensor {tensor!r}: " if tensor is not None and repr(tensor) not in cause else ""
-            kind = type(error) if isinstance(error, DeepReduceError) else DeepReduceError
-            failure = kind(f"rank {self._process_set.rank()}: {where}{cause}")
-            failure.__cause__ = error
-            self.failure = failure
+            self.failure = failure_of(error, self._process_set.rank(), tensor)
 
     def _encode(self, bucket: Bucket, jobs: Jobs) -> None:
         if self.failure is not None:
@@ -103,7 +99,7 @@ class Outbox:
             except Exception as error:  # as above
                 self.fail(None, error)
         if self.failure is not None:
-            bundle = bucket.error_bundle(_without_rank(self.failure))
+            bundle = bucket.error_bundle(without_rank(self.failure))
         handle = start_gather(bundle, f"{self._name}.bucket.{bucket.number}", self._process_set)
         watch.begin(handle, f"DeepReduce {self._name!r}, bucket {bucket.number} of step {bucket.step}", self._timeout_s)
         return Sent(handle, len(bundle))
@@ -119,8 +115,3 @@ class _Caller(Executor):
         except Exception as error:
             future.set_exception(error)
         return future
-
-
-def _without_rank(failure: DeepReduceError) -> str:
-    """The receivers know the rank from the bundle."""
-    return str(failure).partition(": ")[2]
