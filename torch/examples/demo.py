@@ -10,9 +10,10 @@ from pathlib import Path
 
 from horovod_job import HorovodJob, JobError
 from job_result import JobResult, result_table
-from progress import Standing, new_progress
 from rich.console import Console
 from rich.progress import Progress, TaskID
+
+from hvd_deepreduce.demo.progress import Standing, new_progress
 
 COMPRESSIONS = ("dense", "fp16", "topk(density=0.01)+rice+qsgd(bits=7)", "topk(density=0.001)+rice+qsgd(bits=7)")
 

@@ -14,7 +14,6 @@ import horovod.torch as hvd
 import torch
 from job_result import JobResult, Volume, result_table
 from mixed_precision import MixedPrecision
-from progress import terminal_watched, training_progress
 from rich.console import Console
 from sharded import accuracy_on_test_images, endless_batches, replicas_identical
 from step_clock import StepClock, TimedCast
@@ -23,6 +22,7 @@ from torch.nn.functional import cross_entropy
 from train_options import parse_options
 
 from hvd_deepreduce import JsonLinesWriter
+from hvd_deepreduce.demo.progress import terminal_watched, training_progress
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.torch import DeepReduce
 from hvd_deepreduce.torch.demo import image_data

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from job_result import JobResult
-from progress import Standing
+
+from hvd_deepreduce.demo.progress import Standing
 
 SCRIPT = Path(__file__).with_name("fashion_mnist.py")
 NEEDED = ("torch", "horovod", "hvd_deepreduce")
