@@ -52,7 +52,8 @@ class Training:
         self.way = way
         self.model = model
         self.rows: Any = None
-        self._optimizer = tf.keras.optimizers.Adagrad(lr, initial_accumulator_value=0.0)
+        # Gradients of a row are tiny, as the loss is a mean over all pairs: Keras adds its epsilon to their squares.
+        self._optimizer = tf.keras.optimizers.Adagrad(lr, initial_accumulator_value=0.0, epsilon=1e-20)
         self.step = tf.function(self._step)
 
     def _step(self, users: tf.Tensor, items: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
