@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from conformance.inputs import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvd_deepreduce import agreement
+from hvd_deepreduce import JsonLinesWriter, agreement, read_json_lines
 from hvd_deepreduce.errors import (
     CorruptPayloadError,
     InvalidSettingError,
@@ -298,6 +299,21 @@ def test_a_position_serves_a_whole_row() -> None:
     # The entropy of a random support is 3.245 bits a row at density 1/4.
     assert 8 * encoded.index_bytes / 2000 < 3.245 * 1.01 + 0.02
     assert len(encoded.frame) <= encoded.index_bytes + encoded.value_bytes + 12
+
+
+def test_statistics_are_logged_like_others(tmp_path: Path) -> None:
+    statistics, pipeline = RowStatistics("rows+rice+raw+none"), RowPipeline(RowSettings.of())
+    table = TableStatistics(SPEC)
+    statistics.tensors.append(table)
+    with JsonLinesWriter(tmp_path / "log") as log:
+        for step in range(2):
+            table.add(pipeline.encode(rows_of(step), SPEC, {}, DRAW))
+            table.rows_given += 30
+            statistics.steps += 1
+            log.write({"rank": 0, "size": 2, **statistics.as_dict()})
+    [(header, records)] = read_json_lines(tmp_path / "log")
+    assert header["settings"] == "rows+rice+raw+none"
+    assert [record["total"]["given_bytes"] for record in records] == [30 * 32, 30 * 32]
 
 
 def test_statistics_tell_the_merge_from_the_coding() -> None:
