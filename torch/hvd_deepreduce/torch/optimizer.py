@@ -109,8 +109,8 @@ def _take_over(optimizer: Any, exchange: RowExchange, names: dict[torch.Tensor, 
 
     def sparse_allreduce(parameter: torch.Tensor, name: str) -> tuple[Callable[[], torch.Tensor], Any]:
         assert parameter.grad is not None
-        # Horovod's fp16 needs to be told the dtype, or it fails on sparse gradients; DeepReduce takes None as a sign.
-        context = None if isinstance(compression, DeepReduce) else parameter.grad.dtype
+        # As Horovod does, but for its own fp16, which fails on sparse gradients unless it is told the dtype.
+        context = parameter.grad.dtype if compression is hvd.Compression.fp16 else None
         return exchange.start(name, parameter.grad), context
 
     def allreduce(parameter: torch.Tensor) -> Any:
