@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from hvd_deepreduce.errors import SettingsMismatchError
-from hvd_deepreduce.settings import Agreed
+from hvd_deepreduce.settings import Agreed, Settings
 from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.wire.bundle import VERSION
 

@@ -43,7 +43,8 @@ class Way:
     sent: Sent
     hit_rate: float
     step_ms: float
-    exchange_ms: float
+    exchange_ms: float | None
+    """Of a step, waiting for Horovod; None where the framework does not tell."""
     replicas_identical: bool
 
     @property
@@ -74,7 +75,7 @@ def ways_table(ways: Sequence[Way], title: str) -> Table:
             f"1/{ways[0].sent.total / way.sent.total:.2f}",
             f"{100 * way.hit_rate:.2f} %",
             f"{way.step_ms:.0f}",
-            f"{way.exchange_ms:.0f}",
+            "-" if way.exchange_ms is None else f"{way.exchange_ms:.0f}",
         )
     return table
 

@@ -6,6 +6,7 @@ One process, no Horovod: what is decoded of a step's own gradient is what the pa
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path

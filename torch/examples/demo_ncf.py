@@ -14,7 +14,7 @@ from hvd_deepreduce.demo.horovod_job import JobError, run_script
 from hvd_deepreduce.demo.progress import Standing, new_progress
 from hvd_deepreduce.demo.ways import WAYS, Way, apart_table, ways_table
 
-SCRIPT = Path(__file__).with_name("ncf.py")
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> None:
@@ -40,7 +40,8 @@ def main() -> None:
 
 def run(way: str, options: argparse.Namespace, arguments: list[str], console: Console) -> Way:
     """One job, under a bar where somebody watches."""
-    command = [str(SCRIPT), f"--steps={options.steps}", *arguments, "--ways", way]
+    script = ROOT / options.framework / "examples" / "ncf.py"
+    command = [str(script), f"--steps={options.steps}", *arguments, "--ways", way]
     with new_progress(console) as progress:
         task = progress.add_task(way, total=options.steps, note="starting")
 
@@ -48,7 +49,13 @@ def run(way: str, options: argparse.Namespace, arguments: list[str], console: Co
             progress.update(task, completed=standing.step, note=f"loss {standing.loss:.3f}")
 
         found = run_script(
-            command, way, framework="torch", ranks=options.ranks, mpi=options.mpi, limit_s=options.job_limit, show=show
+            command,
+            way,
+            framework={"torch": "torch", "tf": "tensorflow"}[options.framework],
+            ranks=options.ranks,
+            mpi=options.mpi,
+            limit_s=options.job_limit,
+            show=show,
         )
         [result] = [Way.from_dict(fields) for fields in json.loads(found)]
         progress.update(task, note=f"{100 * result.hit_rate:.2f} %")
@@ -61,6 +68,7 @@ def parse_options() -> tuple[argparse.Namespace, list[str]]:
         description=(__doc__ or "").partition("\n")[0], epilog="Further options go to ncf.py: see its --help."
     )
     parser.add_argument("--ways", nargs="+", default=WAYS, metavar="WAY", help="default: %(default)s")
+    parser.add_argument("--framework", choices=("torch", "tf"), default="torch", help="default: %(default)s")
     parser.add_argument("--steps", type=int, default=300, help="of each job; default: %(default)s")
     parser.add_argument("--ranks", type=int, default=2, help="processes on this machine; default: %(default)s")
     parser.add_argument("--mpi", action="store_true", help="let Horovod use MPI; Gloo otherwise")

@@ -14,5 +14,6 @@ except ImportError as error:
     ) from error
 
 from hvd_deepreduce.tf.compressor import DeepReduce
+from hvd_deepreduce.tf.optimizer import DistributedGradientTape, DistributedOptimizer
 
-__all__ = ["DeepReduce"]
+__all__ = ["DeepReduce", "DistributedGradientTape", "DistributedOptimizer"]

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from hvd_deepreduce import agreement
-from hvd_deepreduce.settings import Settings
+from hvd_deepreduce.settings import Agreed
 from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.tf.collectives import gather_now
 
 
 def introduce(
-    name: str, settings: Settings, specs: Sequence[TensorSpec], process_set: Any, timeout_s: float, **shaping: int
+    name: str, settings: Agreed, specs: Sequence[TensorSpec], process_set: Any, timeout_s: float, **shaping: int
 ) -> None:
     """Waits for the statements of all ranks and compares them.
 

@@ -13,7 +13,8 @@ from hvd_deepreduce.checks import require_number
 from hvd_deepreduce.contracts import Memory
 from hvd_deepreduce.errors import InvalidSettingError, UnsupportedOperationError
 from hvd_deepreduce.rows.settings import DEFAULT_ROWS, RowSettings
-from hvd_deepreduce.torch.compressor import DEFAULT_TIMEOUT_S, DeepReduce
+from hvd_deepreduce.settings import DEFAULT_TIMEOUT_S
+from hvd_deepreduce.torch.compressor import DeepReduce
 from hvd_deepreduce.torch.row_exchange import RowExchange
 
 _HOOKS = ("_allreduce_grad_async", "_sparse_allreduce_grad_async")

@@ -1,0 +1,191 @@
+"""Neural collaborative filtering with sparse embeddings, trained once for each way to exchange their gradients.
+
+    horovodrun -np 2 python tf/examples/ncf.py
+
+What it compares: stock Horovod, Horovod's `sparse_as_dense`, and `hvd_deepreduce.tf.DistributedGradientTape` without
+loss and with 7-bit values.
+"""
+
+import argparse
+import hashlib
+import json
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import horovod.tensorflow as hvd
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+
+from hvd_deepreduce.demo import feedback
+from hvd_deepreduce.demo.feedback import Feedback
+from hvd_deepreduce.demo.progress import terminal_watched, training_progress
+from hvd_deepreduce.demo.ways import DENSE, STOCK, WAYS, Sent, Way, apart_table, ways_table
+from hvd_deepreduce.tf import DistributedGradientTape
+
+EVALUATION_USERS = 250
+
+
+class NeuralFilter(tf.keras.Model):
+    """Scores pairs by the product of two embeddings and the embeddings themselves, in two layers (He et al. 2017)."""
+
+    def __init__(self, users: int, items: int, dimension: int, seed: int) -> None:
+        super().__init__()
+        spread = [tf.keras.initializers.RandomNormal(stddev=0.1, seed=seed + place) for place in range(2)]
+        self.users = tf.keras.layers.Embedding(users, dimension, embeddings_initializer=spread[0])
+        self.items = tf.keras.layers.Embedding(items, dimension, embeddings_initializer=spread[1])
+        self.hidden = tf.keras.layers.Dense(64, activation="relu")
+        self.scores = tf.keras.layers.Dense(1)
+
+    def call(self, pairs: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        """Scores of the shape of users and items."""
+        user, item = self.users(pairs[0]), self.items(pairs[1])
+        return self.scores(self.hidden(tf.concat([user * item, user, item], axis=-1)))[..., 0]
+
+
+class Training:
+    """One model on its way; `rows` are None where Horovod has its own way."""
+
+    def __init__(self, way: str, model: NeuralFilter, lr: float) -> None:
+        self.way = way
+        self.model = model
+        self.rows: Any = None
+        # Gradients of a row are tiny, as the loss is a mean over all pairs: Keras adds its epsilon to their squares.
+        self._optimizer = tf.keras.optimizers.Adagrad(lr, initial_accumulator_value=0.0, epsilon=1e-20)
+        self.step = tf.function(self._step)
+
+    def _step(self, users: tf.Tensor, items: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            scores = self.model((users, items))
+            loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, scores))
+        tape = self._distributed(tape)
+        variables = self.model.trainable_variables
+        self._optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    def _distributed(self, tape: tf.GradientTape) -> Any:
+        if self.way in (STOCK, DENSE):
+            return hvd.DistributedGradientTape(tape, sparse_as_dense=self.way == DENSE)
+        tape = DistributedGradientTape(tape, rows=self.rows or self.way, rows_name=self.way)
+        self.rows = tape.rows
+        return tape
+
+
+def train(way: str, data: Feedback, options: argparse.Namespace) -> Way:
+    """Trains and tests one model."""
+    model = NeuralFilter(data.users, data.items, options.dimension, options.seed)
+    tf.keras.utils.set_random_seed(options.seed)
+    model((tf.zeros([1], tf.int64), tf.zeros([1], tf.int64)))
+    hvd.broadcast_variables(model.variables, root_rank=0)
+    training = Training(way, model, options.lr)
+    rank, size = hvd.rank(), hvd.size()
+    batches = feedback.batches(data, options.batch_size, options.negatives, rank, size, options.seed)
+    start = time.perf_counter()
+    with training_progress(options.progress, way, options.steps, rank == 0) as show:
+        for step, batch in enumerate(islice(batches, options.steps), start=1):
+            show(step, training.step(*map(tf.constant, batch)))
+    step_s = (time.perf_counter() - start) / options.steps
+    return Way(
+        name=way,
+        sent=bytes_sent(training, options),
+        hit_rate=hit_rate(model, data),
+        step_ms=1e3 * step_s,
+        exchange_ms=None,
+        replicas_identical=replicas_identical(model),
+    )
+
+
+def bytes_sent(training: Training, options: argparse.Namespace) -> Sent:
+    """Per step, on this rank. A lookup's gradient has a row for each number looked up, and an int64 for its number."""
+    sizes = [4 * int(np.prod(variable.shape)) for variable in training.model.trainable_variables]
+    dense = sum(4 * int(np.prod(table.embeddings.shape)) for table in (training.model.users, training.model.items))
+    rest = sum(sizes) - dense
+    lookups = 2 * options.batch_size * (1 + options.negatives)
+    given = lookups * (4 * options.dimension + 8)
+    if training.rows is None:
+        return Sent(given=given, merged=given, tables=given if training.way == STOCK else dense, rest=rest)
+    stats = training.rows.stats()
+    total, steps = stats["total"], stats["steps"]
+    assert total["given_bytes"] == given * steps
+    return Sent(given=given, merged=total["merged_bytes"] / steps, tables=total["sent_bytes"] / steps, rest=rest)
+
+
+def hit_rate(model: NeuralFilter, data: Feedback) -> float:
+    """Share of users whose held-out item is among the best 10 of 100; a rank looks at its part of them."""
+    found = 0
+    for start in range(hvd.rank() * EVALUATION_USERS, len(data.test_users), hvd.size() * EVALUATION_USERS):
+        items = data.test_items[start : start + EVALUATION_USERS]
+        users = np.broadcast_to(data.test_users[start : start + EVALUATION_USERS, None], items.shape)
+        found += feedback.hits(model((tf.constant(users), tf.constant(items))).numpy())
+    return float(hvd.allreduce(tf.constant(float(found)), name="hits", op=hvd.Sum)) / len(data.test_users)
+
+
+def replicas_identical(model: NeuralFilter) -> bool:
+    """Whether all ranks hold the same variables, bit for bit."""
+    digest = hashlib.sha256()
+    for variable in model.variables:
+        digest.update(variable.numpy().tobytes())
+    return len(set(hvd.allgather_object(digest.hexdigest(), name="digest"))) == 1
+
+
+def parse_options() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").partition("\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument(
+        "--ways", nargs="+", default=WAYS, help="stock, sparse_as_dense, or index+value+memory for rows"
+    )
+    parser.add_argument("--data", type=Path, metavar="FILE", help="MovieLens: u.data, ratings.dat or ratings.csv")
+    for name, default, told in (
+        ("steps", 300, "optimizer steps of each way"),
+        ("batch-size", 8192, "positive pairs per rank and step"),
+        ("negatives", 4, "items drawn for each positive pair"),
+        ("users", feedback.USERS, "of generated data"),
+        ("items", feedback.ITEMS, "of generated data"),
+        ("dimension", 64, "of the embeddings"),
+        ("seed", 0, "of data, weights, and stochastic codecs"),
+    ):
+        parser.add_argument(f"--{name}", type=int, default=default, help=told)
+    parser.add_argument("--lr", type=float, default=0.05, help="of Adagrad")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
+    parser.add_argument("--progress", choices=("auto", "bar", "lines", "steps"), default="auto", help="how to show it")
+    options = parser.parse_args()
+    if min(options.steps, options.batch_size, options.negatives, options.users, options.items, options.dimension) < 1:
+        parser.error("sizes and steps are 1 or more")
+    return options
+
+
+def main() -> None:
+    """Trains every way in turn."""
+    options = parse_options()
+    hvd.init()
+    if hvd.size() == 1:
+        raise SystemExit("ncf: one process has nothing to exchange; start it with horovodrun -np 2")
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    if options.data:
+        data = feedback.load(options.data, options.seed)
+    else:
+        data = feedback.generate(options.users, options.items, seed=options.seed)
+    if hvd.rank() == 0:
+        print(f"{data.name}; {len(data.train_users):,} pairs to train with", flush=True)
+    ways = [train(way.format(dimension=options.dimension), data, options) for way in options.ways]
+    identical = all(way.replicas_identical for way in ways)
+    if hvd.rank() == 0:
+        console = Console(highlight=False) if terminal_watched() else Console(width=130, highlight=False, no_color=True)
+        console.print(ways_table(ways, f"{data.name}; {options.steps} steps on {hvd.size()} ranks"))
+        console.print(apart_table(ways))
+        console.print(f"variables identical on all ranks: {'yes' if identical else 'NO'}")
+        if options.json:
+            options.json.write_text(json.dumps([way.as_dict() for way in ways], indent=2) + "\n")
+    if not identical:
+        raise SystemExit("ncf: the ranks ended with different variables")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except feedback.DataError as problem:
+        raise SystemExit(f"ncf: {problem}") from None

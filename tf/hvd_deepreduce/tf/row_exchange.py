@@ -1,0 +1,261 @@
+"""Sparse gradients, `tf.IndexedSlices`: their rows are merged, coded, gathered and added up, in the graph they are of.
+
+All of a step's are sent before the first is decoded, and whatever Horovod reduces itself waits for the last, so that an
+error surfaces where no collective is half done.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+import tensorflow as tf
+
+from hvd_deepreduce.errors import DeepReduceError, SettingsMismatchError, StateMismatchError
+from hvd_deepreduce.exchange import Bucket
+from hvd_deepreduce.failures import failure_of, without_rank
+from hvd_deepreduce.rows.batch import RowBatch
+from hvd_deepreduce.rows.gradient import RowGradient
+from hvd_deepreduce.rows.merge import Rows, table_of
+from hvd_deepreduce.rows.pipeline import RowPipeline
+from hvd_deepreduce.rows.settings import RowSettings
+from hvd_deepreduce.rows.statistics import RowStatistics, TableStatistics
+from hvd_deepreduce.sparse import DTYPES, TensorSpec, Values
+from hvd_deepreduce.tf import watch
+from hvd_deepreduce.tf.collectives import gather, gather_now
+from hvd_deepreduce.tf.introduction import introduce
+from hvd_deepreduce.tf.parameters import name_of
+
+_FAREWELL_S = 10.0
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Table:
+    """A variable that had a sparse gradient."""
+
+    def __init__(self, spec: TensorSpec, bucket: Bucket, pipeline: RowPipeline):
+        self.spec = spec
+        self.bucket = bucket
+        self.slots: dict[str, Values] = pipeline.new_slots(spec)
+        self.statistics = TableStatistics(spec)
+        self.gradient: RowGradient | None = None
+        self.watched = 0
+        self.sent_at = 0.0
+
+
+class RowExchange:
+    """The sparse gradients of one optimizer or tape; residuals and step counters are NumPy's, not the graph's."""
+
+    def __init__(self, name: str, settings: RowSettings, *, average: bool, process_set: Any, timeout_s: float):
+        self.name = name
+        self.settings = settings
+        self._average = average
+        self._process_set = process_set
+        self._timeout_s = timeout_s
+        self._pipeline = RowPipeline(settings)
+        self._statistics = RowStatistics(str(settings))
+        self._specs: list[TensorSpec] = []
+        self._tables: dict[int, Table] = {}
+        self._loaded: Mapping[str, Any] | None = None
+        self._failure: DeepReduceError | None = None
+        self._left = False
+        self._begun = False
+        # TensorFlow runs what is in a graph on threads of its own.
+        self._lock = threading.RLock()
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+        """The sum or average of all ranks' `tf.IndexedSlices`, merged; None in the place of all other gradients."""
+        places = [place for place, one in enumerate(gradients) if isinstance(one, tf.IndexedSlices)]
+        with tf.init_scope():
+            self._begin(variables)
+            tables = {place: self._table(place, variables[place]) for place in places}
+        gathered = {}
+        with tf.device("CPU"):
+            for place, table in tables.items():
+                merged = _merged(gradients[place], table.spec)
+                bundle = tf.numpy_function(partial(self._encode, table), merged, tf.uint8)
+                gathered[place] = gather(bundle, f"{self.name}.rows.bucket.{place}", self._process_set)
+            sums: list[Any] = [None] * len(gradients)
+            with tf.control_dependencies(list(gathered.values())):
+                for place, table in tables.items():
+                    kinds = [tf.int64, tf.as_dtype(table.spec.value_dtype)]
+                    numbers, values = tf.numpy_function(partial(self._decode, table), [gathered[place]], kinds)
+                    sums[place] = _slices_like(gradients[place], numbers, values, table.spec)
+        return sums
+
+    def _begin(self, variables: Sequence[Any]) -> None:
+        """At the first call: compares settings with the other ranks, who must do the same within the time limit."""
+        if self._begun:
+            return
+        specs = [
+            TensorSpec(name_of(place, variable), tuple(variable.shape), tf.as_dtype(variable.dtype).name)
+            for place, variable in enumerate(variables)
+            if tf.as_dtype(variable.dtype).name in DTYPES and variable.shape.rank
+        ]
+        average = int(self._average)
+        try:
+            introduce(f"{self.name}.rows", self.settings, specs, self._process_set, self._timeout_s, average=average)
+        except SettingsMismatchError:
+            self._farewell()
+            raise
+        self._specs = specs
+        self._begun = True
+
+    def _table(self, place: int, variable: Any) -> Table:
+        name = name_of(place, variable)
+        known = self._tables.get(place)
+        if known is None:
+            found = [spec for spec in self._specs if spec.name == name]
+            if not found:
+                raise DeepReduceError(
+                    f"tensor {name!r} was not there at the first step: give another model a name= of its own"
+                )
+            rank, size = self._process_set.rank(), self._process_set.size()
+            bucket = Bucket(place, found, self.settings, RowBatch(self._pipeline), rank, size)
+            known = self._tables[place] = Table(found[0], bucket, self._pipeline)
+            self._statistics.tensors.append(known.statistics)
+            if self._loaded is not None:
+                self._fill(known, self._loaded)
+        if known.spec.shape != tuple(variable.shape):
+            raise DeepReduceError(f"tensor {name!r}: shape {tuple(variable.shape)}, before it was {known.spec.shape}")
+        return known
+
+    # --- in the graph -------------------------------------------------------------------------------------------------
+
+    def _encode(self, table: Table, numbers: Array, values: Array, given: Array) -> Array:
+        bundle = b""
+        try:
+            if self._failure is None:
+                bundle = self._bundle(table, Rows(numbers, values), int(given))
+        except Exception as error:  # the wing's edge: an error on one rank must reach all
+            with self._lock:
+                self._failure = self._failure or failure_of(error, table.bucket.rank, table.spec.name)
+        if self._failure is not None:
+            bundle = table.bucket.error_bundle(without_rank(self._failure))
+        what = f"DeepReduce {self.name!r}, rows of {table.spec.name!r} in step {table.bucket.step}"
+        table.watched, table.sent_at = watch.begin(what, self._timeout_s), time.perf_counter()
+        with self._lock:
+            self._statistics.bundle_bytes += len(bundle)
+            self._statistics.collectives += 1
+        return np.frombuffer(bundle, np.uint8)
+
+    def _bundle(self, table: Table, rows: Rows, given: int) -> bytes:
+        table.statistics.rows_given += given
+        table.statistics.rows_sent += len(rows.numbers)
+        table.gradient = RowGradient(rows, table.spec, table.slots, self._pipeline)
+        table.bucket.put(0, table.gradient, table.slots)
+        table.bucket.encode(table.bucket.close())
+        table.statistics.add(table.bucket.encoded[0])
+        return table.bucket.bundle()
+
+    def _decode(self, table: Table, gathered: Array) -> list[Array]:
+        watch.end(table.watched)
+        table.statistics.wait_ms += 1e3 * (time.perf_counter() - table.sent_at)
+        bucket, gradient = table.bucket, table.gradient
+        if self._failure is not None or gradient is None:
+            self._leave(self._failure)
+        try:
+            [decoded] = bucket.decode(gathered.tobytes(), [gradient], 1.0 / bucket.size if self._average else 1.0)
+        except DeepReduceError as error:
+            self._leave(error)
+        except Exception as error:  # as above
+            self._leave(failure_of(error, bucket.rank, table.spec.name))
+        table.statistics.decode_ms += decoded.milliseconds
+        with self._lock:
+            self._statistics.steps = max(self._statistics.steps, bucket.steps_done)
+        return [gradient.rows.numbers, gradient.rows.values]
+
+    def _leave(self, error: DeepReduceError | None) -> NoReturn:
+        """Raises, once every rank is known to be about to do the same: the first to exit takes the job down with it."""
+        assert error is not None
+        with self._lock:
+            first, self._left = not self._left, True
+            self._failure = self._failure or error
+        error.add_note(f"(raised by rank {self._process_set.rank()} of {self._process_set.size()})")
+        if first:
+            try:
+                self._farewell()
+            except Exception as unheard:  # the error at hand matters more than who else heard of it
+                error.add_note(f"(not every rank answered: {unheard})")
+        raise error
+
+    def _farewell(self) -> None:
+        gather_now(b"\n", f"{self.name}.farewell", "farewell", self._process_set, min(self._timeout_s, _FAREWELL_S))
+
+    # --- between steps ------------------------------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, Any]:
+        """What this rank sent so far; as `DeepReduce.stats`, with four sums more for each table and in all.
+
+        `rows_given` are the rows of the gradients as TensorFlow made them, `rows_sent` those left after the merge.
+        `given_bytes` are what Horovod would have sent of the ones, at 8 bytes for a row's number, and `merged_bytes` of
+        the others.
+        """
+        with self._lock:
+            return self._statistics.as_dict()
+
+    def report(self) -> str:
+        """The statistics as a table, per step."""
+        with self._lock:
+            return self._statistics.as_table()
+
+    def state_dict(self) -> dict[str, Any]:
+        """This rank's residuals and step counters, NumPy arrays and numbers; save one for each rank, between steps."""
+        return {
+            "settings": str(self.settings),
+            "rank": self._process_set.rank(),
+            "size": self._process_set.size(),
+            "steps": {table.spec.name: table.bucket.steps_done for table in self._tables.values()},
+            "slots": {
+                table.spec.name: {name: slot.copy() for name, slot in table.slots.items()}
+                for table in self._tables.values()
+            },
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a `state_dict` of the same rank; raises `StateMismatchError` for one of another.
+
+        Tables that had no gradient yet take theirs when they have one.
+        """
+        own = {"settings": str(self.settings), "rank": self._process_set.rank(), "size": self._process_set.size()}
+        for key, right in own.items():
+            if state.get(key) != right:
+                raise StateMismatchError(f"load_state_dict(): {key} is {state.get(key)!r}, here it is {right!r}")
+        for table in self._tables.values():
+            self._fill(table, state)
+        self._loaded = state
+
+    @staticmethod
+    def _fill(table: Table, state: Mapping[str, Any]) -> None:
+        name = table.spec.name
+        if name not in state["steps"]:
+            return
+        for slot, values in table.slots.items():
+            saved = np.asarray(state["slots"][name][slot])
+            if saved.shape != values.shape or not np.isfinite(saved).all():
+                raise StateMismatchError(
+                    f"load_state_dict(): tensor {name!r}: {slot} of shape {saved.shape}, or not finite"
+                )
+            values[:] = saved
+        table.bucket.resume(int(state["steps"][name]))
+
+
+def _merged(slices: tf.IndexedSlices, spec: TensorSpec) -> list[tf.Tensor]:
+    """Numbers of the rows, each once and rising, their sums in the value dtype, and how many rows there were before."""
+    values = tf.cast(tf.reshape(slices.values, [-1, table_of(spec).columns]), spec.value_dtype)
+    numbers, places = tf.unique(tf.cast(slices.indices, tf.int64))
+    order = tf.argsort(numbers)
+    places = tf.gather(tf.math.invert_permutation(order), places)
+    sums = tf.math.unsorted_segment_sum(values, places, tf.size(numbers))
+    return [tf.gather(numbers, order), sums, tf.size(slices.indices)]
+
+
+def _slices_like(given: tf.IndexedSlices, numbers: tf.Tensor, values: tf.Tensor, spec: TensorSpec) -> tf.IndexedSlices:
+    numbers.set_shape([None])
+    values = tf.cast(tf.reshape(values, [-1, *spec.shape[1:]]), given.values.dtype)
+    return tf.IndexedSlices(values, tf.cast(numbers, given.indices.dtype), given.dense_shape)
