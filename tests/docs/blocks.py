@@ -35,6 +35,16 @@ def blocks() -> list[Block]:
     return [block for page in PAGES for block in _blocks_of(page)]
 
 
+def python_blocks(framework: str) -> list[Block]:
+    """Those of Python that are run in "torch" or in "tf"."""
+    found = [block for block in blocks() if block.language == "python" and not block.not_run]
+    return [block for block in found if (framework == "tf") == _of_tensorflow(block)]
+
+
+def _of_tensorflow(block: Block) -> bool:
+    return block.page.name == "tensorflow.md" or "hvd_deepreduce.tf" in block.code
+
+
 def _blocks_of(page: Path) -> Iterator[Block]:
     lines = page.read_text(encoding="utf-8").splitlines()
     at = 0

@@ -1,4 +1,4 @@
-"""Runs every block of Python of the pages on every rank, each with a model of its own; `...` in a block trains a step.
+"""Runs every block of PyTorch in the pages on every rank, each with a model of its own; `...` in a block trains a step.
 
 What a block may take for granted is what `new_world` gives it, and what the block before it on its page left behind
 in files.
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import horovod.torch as hvd
 import torch
-from docs.blocks import Block, blocks
+from docs.blocks import Block, python_blocks
 
 import hvd_deepreduce
 from hvd_deepreduce.torch import DeepReduce
@@ -66,7 +66,7 @@ def run(number: int, block: Block) -> None:
 def main() -> None:
     hvd.init()
     torch.set_num_threads(1)
-    found = [block for block in blocks() if block.language == "python" and not block.not_run]
+    found = python_blocks("torch")
     # Of all ranks, since a page may read on every rank what rank 0 wrote.
     os.chdir(hvd.broadcast_object(tempfile.mkdtemp()))
     for number, block in enumerate(found):
