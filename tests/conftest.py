@@ -4,8 +4,11 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 pytest.register_assert_rewrite("conformance")
+JOBS = ("tests/wings/", "tests/docs/test_python_blocks.py")
 
 # Derandomised by default, so that a run in CI is the run on a desk; HYPOTHESIS_PROFILE=search looks for new cases, and
 # for twenty times as long (conformance/inputs.py).
@@ -15,7 +18,13 @@ settings.register_profile("search", max_examples=2000, suppress_health_check=[He
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
+class JobsOnOneWorker(LoadScopeScheduling):
     """Real jobs run one after another, beside the other tests: each fills the cores, and some measure time."""
-    if item.get_closest_marker("job"):
-        item.add_marker(pytest.mark.xdist_group("jobs"))
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "jobs" if nodeid.startswith(JOBS) else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> JobsOnOneWorker:
+    return JobsOnOneWorker(config, log)
