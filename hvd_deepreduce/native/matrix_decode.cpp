@@ -55,7 +55,10 @@ Status read_head(Bytes payload, std::uint64_t kept, std::uint64_t rows, std::uin
         return failure(Fault::corrupt, kWhere, "form {}; the highest is {}", head.form, kEven);
     }
     if (head.form == kEven) {
-        head.code = payload.part(1, payload.size - 1);
+        const Status status = take_code(payload.part(1, payload.size - 1), head.code);
+        if (!status.ok()) {
+            return status;
+        }
         if (!may_be_even(kept, rows * columns)) {
             return failure(Fault::corrupt, kWhere, "{} of {} elements are not coded as even", kept, rows * columns);
         }

@@ -59,6 +59,21 @@ void put_positions(RangeEncoder& coder, const Rows& rows, const Columns& columns
     }
 }
 
+/// A code's length comes before it and is known after it: room for any is left between.
+constexpr std::size_t kLongestLength = 9;
+
+/// Puts the length behind `head` bytes, moves the code up to it, and returns the bytes of all.
+std::size_t put_length(Span<std::uint8_t> out, std::size_t head, std::size_t code) {
+    std::size_t end = head;
+    std::uint64_t length = code;
+    for (; length >= 0x80; length >>= 7) {
+        out[end++] = static_cast<std::uint8_t>(length | 0x80);
+    }
+    out[end++] = static_cast<std::uint8_t>(length);
+    std::copy_n(out.data + head + kLongestLength, code, out.data + end);
+    return end + code;
+}
+
 template <typename P>
 void count_kept(Span<const P> positions, std::uint64_t width, std::uint64_t* of_rows, std::uint64_t* of_columns) {
     std::uint64_t row = 0;
@@ -98,11 +113,9 @@ bool put_model(Span<const P> positions, std::uint64_t rows, std::uint64_t column
     choose(column_side);
     unsigned code = 0;
     constexpr std::size_t kHead = 5;
-    constexpr std::size_t kLongestLength = 9;
     if (!fit(row_side, column_side, positions.size, code) || out.size < kHead + kLongestLength) {
         return false;
     }
-    // The length comes before the code and is known after it.
     RangeEncoder coder(out.part(kHead + kLongestLength, out.size - kHead - kLongestLength));
     put_classes(coder, row_side);
     put_classes(coder, column_side);
@@ -122,24 +135,23 @@ bool put_model(Span<const P> positions, std::uint64_t rows, std::uint64_t column
     store(out.data + 1, static_cast<std::uint16_t>(code));
     out[3] = static_cast<std::uint8_t>(row_side.group == rows ? 0 : row_side.group);
     out[4] = static_cast<std::uint8_t>(column_side.group == columns ? 0 : column_side.group);
-    std::size_t end = kHead;
-    std::uint64_t length = coder.size();
-    for (; length >= 0x80; length >>= 7) {
-        out[end++] = static_cast<std::uint8_t>(length | 0x80);
-    }
-    out[end++] = static_cast<std::uint8_t>(length);
-    std::copy_n(out.data + kHead + kLongestLength, coder.size(), out.data + end);
-    size = end + coder.size();
+    size = put_length(out, kHead, coder.size());
     return true;
 }
 
-/// Writes the even payload; its length, or no less than the room where that is too small.
+/// Writes the even payload; its length, or that of the room where this is too small.
 template <typename P>
 std::uint64_t put_even_payload(Span<const P> positions, std::uint64_t numel, Span<std::uint8_t> out) {
-    RangeEncoder coder(out.part(1, out.size - 1));
+    if (out.size <= 1 + kLongestLength) {
+        return out.size;
+    }
+    RangeEncoder coder(out.part(1 + kLongestLength, out.size - 1 - kLongestLength));
     put_even(coder, positions, numel);
+    if (coder.full()) {
+        return out.size;
+    }
     out[0] = kEven;
-    return 1 + coder.size();
+    return put_length(out, 1, coder.size());
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ MATRIX_ACCEPTS: dict[str, Fields] = {
         _positions(_STEPS),
         _model(_STEPS, 10, _HALF_OCTAVE, None, None),
     ),
-    "index_matrix_even": _read("The example of even in FORMAT.md, 4.10.", "4", "0 1 3", "0540"),
+    "index_matrix_even": _read("The example of even in FORMAT.md, 4.10.", "4", "0 1 3", "050140"),
     "index_matrix_even_half": _written(
         "Half of all.", "20x30", _positions([p for p in range(600) if p * 7919 % 1009 < 500])
     ),
@@ -96,10 +96,11 @@ def _refused(why: str, shape: str, kept: int, payload: str, message: str, trunca
 MATRIX_REJECTS: dict[str, Fields] = {
     "index_matrix_empty": _refused("Not even a form.", "2x4", 2, "", "form", truncated=True),
     "index_matrix_form": _refused("Form 6.", "2x4", 2, "06009801000192", "form 6"),
-    "index_matrix_even_sparse": _refused("1 of 9 elements as even.", "9", 1, "0500", "1 of 9"),
-    "index_matrix_even_short": _refused("An even code without a byte.", "4", 3, "05", "do not end"),
-    "index_matrix_even_long": _refused("An even code and two bytes.", "4", 3, "05400000", "do not end"),
-    "index_matrix_even_no_symbol": _refused("An even code of 2**32.", "4", 3, "05" + "ff" * 8, "do not end"),
+    "index_matrix_even_sparse": _refused("1 of 9 elements as even.", "9", 1, "050100", "1 of 9"),
+    "index_matrix_even_short": _refused("The example of even less a byte.", "4", 3, "0501", "0 bytes", truncated=True),
+    "index_matrix_even_long": _refused("The example of even and a byte.", "4", 3, "05014000", "left over"),
+    "index_matrix_even_code_left": _refused("The same with two zeros in the code.", "4", 3, "0503400000", "do not end"),
+    "index_matrix_even_no_symbol": _refused("An even code of 2**32.", "4", 3, "0508" + "ff" * 8, "do not end"),
     "index_matrix_short_head": _refused("The head ends early.", "2x4", 2, "01009801", "4 bytes", truncated=True),
     "index_matrix_no_length": _refused("The head alone.", "2x4", 2, "0100980100", "length", truncated=True),
     "index_matrix_long_varint": _refused("Length 1 in two bytes.", "2x4", 2, "0100980100810092", "shortest"),

@@ -216,7 +216,8 @@ def even_payload(positions: list[int], numel: int) -> bytes:
         share = left * TOTAL // (numel - cell)
         coder.put(*((0, share) if cell in kept else (share, TOTAL - share)))
         left -= cell in kept
-    return b"\5" + coder.to_bytes()
+    code = coder.to_bytes()
+    return b"\5" + varint(len(code)) + code
 
 
 def decode_even(coder: RangeReader, kept: int, numel: int) -> list[int]:
@@ -258,7 +259,9 @@ def decode(payload: bytes, kept: int, rows: int, columns: int) -> list[int]:
     if form == 5:
         if not may_be_even(kept, rows * columns):
             raise CorruptError("matrix: too few positions for an even code")
-        coder = RangeReader(payload[1:])
+        length = reader.varint()
+        coder = RangeReader(reader.take(length))
+        reader.end()
         return ended(coder, decode_even(coder, kept, rows * columns))
     code, row_group, column_group = reader.uint(2), reader.uint(1), reader.uint(1)
     length = reader.varint()
