@@ -43,8 +43,8 @@ std::uint64_t rows_of(std::uint64_t numel) {
 struct Matrix {
     /// An encoder may choose any classes and scale.
     static constexpr bool kCanonical = false;
-    /// So many positions take a byte at least.
-    static constexpr std::uint64_t kDensest = 352 * 9;
+    /// An even code of a byte may stand for all cells there are.
+    static constexpr std::uint64_t kDensest = 0;
 
     static void fit(Bytes payload, std::uint64_t, std::uint64_t& kept) { kept %= payload.size * 8 + 1; }
 
