@@ -175,6 +175,14 @@ def check_refusals() -> None:
         "gradients are applied within a condition",
         lambda: fit(scaled(DistributedOptimizer(sgd(0.1), compression=make("scaled")))),
     )
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        refused(
+            "gradients are applied within a condition",
+            lambda: fit(DistributedOptimizer(sgd(0.1), compression=make("mixed"))),
+        )
+    finally:
+        tf.keras.mixed_precision.set_global_policy("float32")
     refused("is no optimizer of Keras 3", lambda: DistributedOptimizer(object()))
 
 

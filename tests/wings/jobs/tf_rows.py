@@ -25,7 +25,7 @@ def make_model() -> tf.keras.Model:
     inputs = tf.keras.Input((2,), dtype=tf.int32)
     words = tf.keras.layers.Embedding(WORDS, DIMENSION)(inputs[:, 0])
     places = tf.keras.layers.Embedding(WORDS, DIMENSION)(inputs[:, 1])
-    outputs = tf.keras.layers.Dense(4)(tf.tanh(words * places))
+    outputs = tf.keras.layers.Dense(4)(tf.keras.layers.Activation("tanh")(words * places))
     model = tf.keras.Model(inputs, outputs)
     model.set_weights([rng.standard_normal(variable.shape).astype(np.float32) for variable in model.variables])
     return model
@@ -60,7 +60,8 @@ def train_alone(model: tf.keras.Model, bits: int = 0, average: bool = True) -> N
                 if bits:
                     residual = kept_back.setdefault((place, rank), np.zeros((WORDS, DIMENSION), np.float32))
                     compensated = sent + residual[numbers]
-                    name = name_of(place, model.trainable_variables[place])
+                    variable = model.trainable_variables[place]
+                    name = name_of(place, variable if isinstance(variable, tf.Variable) else variable.value)
                     text = struct.pack("<QQQ", 0, step, rank) + name.encode()
                     key = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
                     sent = qsgd(compensated.reshape(-1), 2 ** (bits - 1) - 1, DIMENSION, key).reshape(sent.shape)

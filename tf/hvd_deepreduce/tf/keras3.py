@@ -71,7 +71,9 @@ def wrap(
             grads = self._allreduce_grads(list(grads), _of_tensorflow(variables))
         stock.apply(self, grads, variables)
 
-    made = type(stock.__name__, (stock,), {"apply": apply, "__module__": stock.__module__, "__doc__": stock.__doc__})
+    made: Any = type(
+        stock.__name__, (stock,), {"apply": apply, "__module__": stock.__module__, "__doc__": stock.__doc__}
+    )
     wrapped = made.from_config(optimizer.get_config())
     wrapped._allreduce_grads = hvd._make_allreduce_grads_fn(
         name or f"Distributed{stock.__name__}",
