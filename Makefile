@@ -7,7 +7,7 @@ CPP := $(wildcard hvd_deepreduce/native/*.cpp hvd_deepreduce/native/*.hpp tf/hvd
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo demo-tf demo-ncf curves test test-long native-test fuzz lint format bench figure8 golden wheel \
-	wheel-check lock docs compose-check docker-check clean
+	wheel-check tf-newer lock docs compose-check docker-check clean
 
 help: ## List the verbs.
 	@echo "hvd_deepreduce: gradient compression for stock Horovod"
@@ -66,6 +66,9 @@ wheel: env ## Build a wheel and an sdist into dist/.
 
 wheel-check: wheel ## Install them in clean environments, without a framework and with each, and try them (about 5 minutes).
 	@$(BIN)/python tests/packed/check_wheel.py
+
+tf-newer: env ## Try a newer TensorFlow (VERSION=2.21) under Keras 2 and 3, Horovod built for it (about 15 minutes the first time).
+	@docker/try_tensorflow.sh $(or $(VERSION),2.21)
 
 lock: env ## Write the versions of all Python packages in .venv to docker/lock.txt.
 	@docker/lock.sh $(BIN)/python

@@ -32,8 +32,9 @@ from hvd_deepreduce.tf.tensors import Kept
 
 _KERAS_3 = (
     "this TensorFlow comes with Keras 3, whose optimizers stock Horovod 0.28.1 silently never synchronises: replicas "
-    "drift apart, with or without DeepReduce. What works is hvd.DistributedGradientTape in a loop of your own, or "
-    "Keras 2: pip install tf_keras, and set TF_USE_LEGACY_KERAS=1 before TensorFlow is imported"
+    "drift apart, with or without DeepReduce. What works is hvd_deepreduce.tf.DistributedOptimizer, or "
+    "hvd.DistributedGradientTape in a loop of your own, or Keras 2: pip install tf_keras, and set "
+    "TF_USE_LEGACY_KERAS=1 before TensorFlow is imported"
 )
 
 

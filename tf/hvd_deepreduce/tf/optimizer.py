@@ -13,7 +13,8 @@ from hvd_deepreduce.checks import require_number
 from hvd_deepreduce.errors import InvalidSettingError, UnsupportedOperationError
 from hvd_deepreduce.rows.settings import DEFAULT_ROWS, RowSettings
 from hvd_deepreduce.settings import DEFAULT_TIMEOUT_S
-from hvd_deepreduce.tf.compressor import DeepReduce
+from hvd_deepreduce.tf import keras3
+from hvd_deepreduce.tf.compressor import DeepReduce, is_keras_3
 from hvd_deepreduce.tf.row_exchange import RowExchange
 
 
@@ -34,7 +35,7 @@ def DistributedOptimizer(  # noqa: N802 (as Horovod's)
     All else is Horovod's: dense gradients, `compression` of these, and every argument that is not named here.
 
     Args:
-        optimizer: a Keras 2 optimizer.
+        optimizer: a Keras optimizer; one of Keras 3 is wrapped as stock Horovod fails to, see `keras3`.
         compression: see Horovod.
         op: `hvd.Average` or `hvd.Sum`.
         groups: refused, as Horovod hands groups over with sparse gradients among them.
@@ -48,9 +49,8 @@ def DistributedOptimizer(  # noqa: N802 (as Horovod's)
     `load_state_dict()`. With one process there is nothing to exchange, and nothing is compressed.
     """
     exchange = _make_exchange(compression, op, groups, process_set, rows, rows_name, timeout)
-    wrapped = hvd_keras.DistributedOptimizer(
-        optimizer, compression=compression, op=op, process_set=process_set, **others
-    )
+    wrap = keras3.wrap if is_keras_3() else hvd_keras.DistributedOptimizer
+    wrapped = wrap(optimizer, compression=compression, op=op, process_set=process_set, **others)
     return _take_over(wrapped, exchange, process_set, others)
 
 
@@ -76,6 +76,8 @@ def DistributedGradientTape(  # noqa: N802 (as Horovod's)
         else _make_exchange(compression, op, groups, process_set, rows, rows_name, timeout)
     )
     wrapped = hvd.DistributedGradientTape(gradtape, compression=compression, op=op, process_set=process_set, **others)
+    if is_keras_3():
+        keras3.take_variables(wrapped)
     return _take_over(wrapped, exchange, process_set, others)
 
 
@@ -103,7 +105,7 @@ def _make_exchange(
 def _take_over(wrapped: Any, exchange: RowExchange, process_set: Any, others: dict[str, Any]) -> Any:
     """Horovod's objects keep the function that reduces all gradients of a step; this one takes sparse ones out."""
     if not hasattr(wrapped, "_allreduce_grads"):
-        raise InvalidSettingError("this Horovod hands over gradients in another way; needed is 0.28 with Keras 2")
+        raise InvalidSettingError("this Horovod hands over gradients in another way; needed is 0.28")
     stock = wrapped._allreduce_grads
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
