@@ -33,6 +33,9 @@ def test_both_wings_send_the_same_bytes(tmp_path: Path) -> None:
         for other in others:
             for case, found in right.items():
                 assert found["bundles"], case
+                of_steps = [errors.values() for errors in found["errors"]]
+                assert [len(errors) for errors in of_steps] == [0 if case == "raw" else 3] * 3, case
+                assert all(0 < error < 1 for errors in of_steps for error in errors), case
                 assert other[case] == found, case
 
 

@@ -50,4 +50,4 @@ class Write(tf.keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Every so many steps."""
         if (batch + 1) % LOG_EVERY == 0:
-            self._log.write(self._compression.stats(), loss=logs["loss"])
+            self._log.write(self._compression.stats(), self._compression.errors(), loss=logs["loss"])

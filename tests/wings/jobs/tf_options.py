@@ -283,9 +283,10 @@ def check_mixed_precision() -> None:
     np.testing.assert_array_equal(*ends)
 
 
-def check_rollback() -> None:
-    """What a skipped step sent is back in the residual."""
-    compression = make("rollback", "topk(density=0.1)+rice+raw")
+def check_rollback(custom_op: bool) -> None:
+    """What a skipped step sent is back in the residual; and how far what was sent was from what had to be."""
+    compression = make(f"rollback.{custom_op}", "topk(density=0.1)+rice+raw", custom_op=custom_op)
+    assert compression.errors() == {}
     model = Variables(np.zeros((30, 40)))
     before = np.zeros(1200, np.float32)
     for step in range(3):
@@ -294,10 +295,14 @@ def check_rollback() -> None:
             value = tf.reduce_sum(model.trainable_variables[0] * gradient)
         hvd.DistributedGradientTape(tape, compression=compression).gradient(value, model.trainable_variables)
         [residual] = compression._kept.slots.values()
+        left = np.linalg.norm(residual.numpy().astype(np.float64))
+        right = left / np.linalg.norm((before + gradient.ravel()).astype(np.float64))
+        assert compression.errors() == {"0.v0_x": pytest.approx(right, rel=1e-5)}
         if step == 2:
             for _ in range(2):  # a second one has nothing left to take back
                 compression.rollback()
                 np.testing.assert_array_equal(residual.numpy(), before + gradient.ravel())
+                assert compression.errors() == {}
         before = residual.numpy()
 
 
@@ -429,7 +434,7 @@ def main() -> None:
         "words": check_words,
         "not_finite": check_not_finite,
         "mixed_precision": check_mixed_precision,
-        "rollback": check_rollback,
+        "rollback": lambda: [check_rollback(custom_op) for custom_op in (True, False)],
         "settings": check_settings_of_every_kind,
         "two_models": check_two_models,
         "load_model": check_load_model,
