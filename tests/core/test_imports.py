@@ -33,6 +33,7 @@ TABLE = {
     "recipes": set(),
     "settings": STAGE | {"recipes", "registry"},
     "step_error": BASE,
+    "saved_state": BASE,
     "pipeline": STAGE | {"wire", "registry", "settings", "step_error"},
     "records": {"errors", "agreement"},
     "writers": {"errors", "records"},
