@@ -212,12 +212,14 @@ TF_FAULTS = (
         "Other settings on one rank",
         ("SettingsMismatchError: settings is 'topk(density=0.02)", "on rank 1 and 'topk(density=0.01)", "on rank 0"),
         "tf_faults.py",
+        within_s=3 * _AT_ONCE_S,  # a step is traced meanwhile
     ),
     Fault(
         "tf_package_version",
         "Another package version on one rank",
         ("SettingsMismatchError: package version is '0.0.9' on rank 1 and",),
         "tf_faults.py",
+        within_s=3 * _AT_ONCE_S,  # a step is traced meanwhile
     ),
     Fault(
         "tf_damaged",
