@@ -1,4 +1,4 @@
-"""Who may import whom; style.md, 2."""
+"""Who may import whom; docs/contributing.md, "Where things are"."""
 
 import ast
 import subprocess
