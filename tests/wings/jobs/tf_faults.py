@@ -45,7 +45,7 @@ def damaging(bits: tf.Variable) -> Any:
 def train(fault: str) -> None:
     faulty = hvd.rank() == FAULTY_RANK
     model = make_model()
-    options: dict[str, Any] = {"name": fault, "min_numel": 30, "timeout": 5 if fault == "stalled" else 30}
+    options: dict[str, Any] = {"name": fault, "min_numel": 30, "timeout": 30}
     if faulty and fault == "tf_settings":
         options["sparsifier"] = "topk(density=0.02)"
     compression = DeepReduce(**options)
@@ -57,6 +57,10 @@ def train(fault: str) -> None:
     for step in range(STEP + 2):
         with tf.GradientTape() as tape:
             loss = batch_loss(model, hvd.rank(), step)
+        if step == STEP and fault == "stalled":
+            # Not before: on a busy machine ranks trace the first steps at very different paces.
+            coder = compression._session._coder
+            getattr(coder, "_host", coder).timeout_s = 5
         at_fault = faulty and step == (0 if fault in ("tf_settings", "tf_package_version") else STEP)
         if at_fault:
             print(f"FAULT {fault}", flush=True)
