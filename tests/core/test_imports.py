@@ -1,4 +1,4 @@
-"""Who may import whom; style.md, 2."""
+"""Who may import whom; docs/contributing.md, "Where things are"."""
 
 import ast
 import subprocess
@@ -33,6 +33,7 @@ TABLE = {
     "recipes": set(),
     "settings": STAGE | {"recipes", "registry"},
     "step_error": BASE,
+    "saved_state": BASE,
     "pipeline": STAGE | {"wire", "registry", "settings", "step_error"},
     "records": {"errors", "agreement"},
     "writers": {"errors", "records"},

@@ -1,4 +1,4 @@
-"""The layout that keeps `torch/` and `tf/` from shadowing the frameworks of these names; style.md, 11."""
+"""The layout that keeps `torch/` and `tf/` from shadowing the frameworks of these names."""
 
 import importlib.util
 import subprocess
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("folder", ["torch", "torch/hvd_deepreduce", "tf", "tf/hvd_deepreduce", "tests"])
 def test_no_package_that_shadows_a_framework(folder):
-    assert not (ROOT / folder / "__init__.py").exists(), "it would replace the real one: see style.md, 11"
+    assert not (ROOT / folder / "__init__.py").exists(), "it would replace the real one"
 
 
 def test_no_tests_folder_of_a_frameworks_name():

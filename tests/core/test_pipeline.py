@@ -159,7 +159,7 @@ def test_one_element(shape):
 
 
 def test_over_many_steps_what_was_sent_and_what_is_left_make_up_the_gradients():
-    """With dyadic values no addition rounds, so the books balance to the bit (design.md: what must always hold, 2)."""
+    """With dyadic values no addition rounds, so the books balance to the bit."""
     pipeline, spec = Pipeline(Settings.of("topk(density=0.05)", "rice", "raw")), spec_of(200)
     slots = pipeline.new_slots(spec)
     rng = np.random.default_rng(0)

@@ -205,6 +205,59 @@ _ABSENCES = (
     ),
 )
 
+# Of the TensorFlow wing, whose errors come out of a graph: what counts is in their text.
+TF_FAULTS = (
+    Fault(
+        "tf_settings",
+        "Other settings on one rank",
+        ("SettingsMismatchError: settings is 'topk(density=0.02)", "on rank 1 and 'topk(density=0.01)", "on rank 0"),
+        "tf_faults.py",
+        within_s=3 * _AT_ONCE_S,  # a step is traced meanwhile
+    ),
+    Fault(
+        "tf_package_version",
+        "Another package version on one rank",
+        ("SettingsMismatchError: package version is '0.0.9' on rank 1 and",),
+        "tf_faults.py",
+        within_s=3 * _AT_ONCE_S,  # a step is traced meanwhile
+    ),
+    Fault(
+        "tf_damaged",
+        "A bit flipped in a bundle",
+        ("CorruptPayloadError: bucket 0, step 2, rank 1: checksum is", "it was damaged"),
+        "tf_faults.py",
+    ),
+    Fault(
+        "killed",
+        "A rank is killed (`SIGKILL`) in mid-step",
+        ("UnknownError: Graph execution error", "Horovod has been shut down"),
+        "tf_faults.py",
+        ("killed",),
+        codes=(137,),
+    ),
+    Fault(
+        "stalled",
+        "A rank stalls in mid-step",
+        (
+            f"DeepReduce 'stalled', {_LATE_BUCKET}",
+            "Shutting Horovod down (rank {rank} of",
+            "Horovod has been shut down",
+        ),
+        "tf_faults.py",
+        ("stalled",),
+        within_s=TIMEOUT_S + _AT_ONCE_S,
+        over_within_s=_HUNG_S,
+    ),
+    Fault(
+        "joined",
+        "A rank calls `hvd.join()`, and the others go on",
+        ("UnsupportedOperationError: DeepReduce 'joined': 1 of 2 ranks take part in a step",),
+        "tf_faults.py",
+        ("joined",),
+        over_within_s=_HUNG_S,
+    ),
+)
+
 FAULTS = (*_OPERATIONS, *_MISMATCHES, *_EXCEPTIONS, *_BYTES, *_ABSENCES)
 # The end of one that is caught above, in a script that does not catch it.
 UNCAUGHT = Fault(

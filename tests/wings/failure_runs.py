@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 
-from wings.failure_cases import FAULTS, TIMEOUT_S, UNCAUGHT, Fault
+from wings.failure_cases import FAULTS, TF_FAULTS, TIMEOUT_S, UNCAUGHT, Fault
 from wings.launch import JobResult, run_job
 
 BACKENDS = ("gloo", "mpi")
@@ -32,7 +32,7 @@ class Outcome:
 def start(fault: Fault, backend: str, ranks: int = 2) -> Future[JobResult]:
     """The job that makes a fault; one for all that a script catches."""
     if fault.caught:
-        names = tuple(one.name for one in FAULTS if one.caught and one.script == fault.script)
+        names = tuple(one.name for one in (*FAULTS, *TF_FAULTS) if one.caught and one.script == fault.script)
         return _start(fault.script, names, ranks, backend)
     timeout = ("--timeout", str(TIMEOUT_S)) if fault.script == "absent.py" else ()
     return _start(fault.script, (*fault.arguments, *timeout), ranks, backend)

@@ -27,5 +27,6 @@ def test_fashion_mnist_with_a_log(tmp_path: Path) -> None:
     [(header, records)] = read_json_lines(log)
     assert (header["rank"], header["size"]) == (0, 2)
     assert [(record["step"], record["steps"]) for record in records] == [(50, 50), (60, 10)]
+    assert 0 < records[0]["tensors"][0]["relative_error"] < 1
     sent = sum(record["total"]["sent_bytes"] for record in records)
     assert sent / 60 == found["volume"]["compressed_sent_bytes"]

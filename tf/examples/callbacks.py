@@ -40,6 +40,25 @@ class Show(tf.keras.callbacks.Callback):
         self._show(batch + 1, logs["loss"])
 
 
+class TakeBack(tf.keras.callbacks.Callback):
+    """After a step that loss scaling skipped, on every rank, keeps what it had sent."""
+
+    def __init__(self, compression: Any) -> None:
+        super().__init__()
+        self._compression = compression
+        self._scale = 0.0
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Remembers the loss scale."""
+        self._scale = float(self.model.optimizer.loss_scale)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """A skipped step begins the count of good ones anew, and does not raise the loss scale."""
+        optimizer = self.model.optimizer
+        if int(optimizer.dynamic_counter) == 0 and float(optimizer.loss_scale) <= self._scale:
+            self._compression.rollback()
+
+
 class Write(tf.keras.callbacks.Callback):
     """Writes statistics now and then."""
 
@@ -50,4 +69,4 @@ class Write(tf.keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Every so many steps."""
         if (batch + 1) % LOG_EVERY == 0:
-            self._log.write(self._compression.stats(), loss=logs["loss"])
+            self._log.write(self._compression.stats(), self._compression.errors(), loss=logs["loss"])

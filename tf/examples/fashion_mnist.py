@@ -11,7 +11,7 @@ from typing import Any
 import horovod.tensorflow as hvd
 import horovod.tensorflow.keras as hvd_keras
 import tensorflow as tf
-from callbacks import Show, WarmUpAndCosine, Write
+from callbacks import Show, TakeBack, WarmUpAndCosine, Write
 from residual_net import make_residual_net
 from rich.console import Console
 from sharded import batches, load, replicas_identical
@@ -72,6 +72,7 @@ def train(options: argparse.Namespace) -> None:
             WarmUpAndCosine(options.lr, options.steps),
             Show(show),
             clock,
+            *([TakeBack(compression)] if options.amp and isinstance(compression, DeepReduce) else []),
             *([Write(log, compression)] if log else []),
         ]
         model.fit(data, steps_per_epoch=options.steps, verbose=0, callbacks=callbacks)

@@ -56,6 +56,7 @@ def with_torch(name: str, text: str, dtype: str, options: dict[str, Any]) -> Ite
         for parameter, gradient in zip(parameters, gradients(name, hvd.rank(), step), strict=True):
             (parameter * torch.from_numpy(gradient).to(of)).sum().backward()
         optimizer.synchronize()
+        ERRORS.append(compression.errors())
         yield [one.grad.to(torch.float64).numpy() for one in parameters]
         with optimizer.skip_synchronize():
             optimizer.step()
@@ -86,10 +87,13 @@ def with_tf(
         if type(coder).__name__ == "NativeCoder":
             assert custom_op
             BUNDLES.extend(last.numpy().tobytes() for last in coder._last)
+        ERRORS.append(compression.errors())
         yield [tf.cast(one, tf.float64).numpy() for one in reduced]
 
 
 BUNDLES: list[bytes] = []
+ERRORS: list[dict[str, float | None]] = []
+"""By step."""
 
 
 def main() -> None:
@@ -118,10 +122,11 @@ def main() -> None:
         said: dict[str, Any] = {}
         for name, (text, dtype, given) in CASES.items():
             BUNDLES.clear()
+            ERRORS.clear()
             results = list(reduce(name, text, dtype, {"min_numel": 100, **given}))
             digests = [hashlib.sha256(b"".join(one.tobytes() for one in step)).hexdigest() for step in results]
             # Buckets of a step may be coded in any order.
-            said[name] = {"results": digests, "bundles": sorted(one.hex() for one in BUNDLES)}
+            said[name] = {"results": digests, "bundles": sorted(one.hex() for one in BUNDLES), "errors": list(ERRORS)}
         path = options.folder / f"{run}.{hvd.rank()}.json"
         path.write_text(json.dumps(said))
     print("BYTES ok")

@@ -122,6 +122,8 @@ def cases() -> Iterator[str]:
     for graph in (True, False):
         check_tape(f"tape.{graph}", graph)
         yield f"tape {graph}"
+    check_rollback()
+    yield "rollback"
     check_failure()
     yield "failure"
 
@@ -146,6 +148,28 @@ def check_tape(case: str, graph: bool) -> None:
         run(tf.constant(numbers_of(hvd.rank(), number)))
     assert_same(case, model)
     assert rows.stats()["steps"] == STEPS
+
+
+def check_rollback() -> None:
+    """What a skipped step sent is back in the residuals of its rows, and of no others."""
+    table = tf.Variable(tf.zeros([10, DIMENSION]))
+    rows: Any = None
+    for step, numbers in enumerate(([1, 3, 3], [3, 5])):
+        factors = np.random.default_rng([step, hvd.rank()]).standard_normal((len(numbers), DIMENSION))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.gather(table, numbers) * factors.astype(np.float32))
+        tape = DistributedGradientTape(
+            tape, rows=rows or f"rice+qsgd(bits=3, bucket={DIMENSION})", rows_name="rollback"
+        )
+        if rows is None:
+            rows, expected = tape.rows, np.zeros((10, DIMENSION), np.float32)
+        else:
+            expected = rows.state_dict()["slots"]["0.Variable"]["residual"].reshape(10, DIMENSION).copy()
+        np.add.at(expected, numbers, factors.astype(np.float32))
+        tape.gradient(loss, [table])
+    for _ in range(2):  # a second one has nothing left to take back
+        rows.rollback()
+        np.testing.assert_allclose(rows.state_dict()["slots"]["0.Variable"]["residual"], expected.ravel(), atol=1e-6)
 
 
 def check_failure() -> None:

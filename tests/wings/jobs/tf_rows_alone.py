@@ -55,7 +55,7 @@ def check_refusals() -> None:
         dgc = DeepReduce(memory="dgc")
         refused(InvalidSettingError, "say rows= for sparse gradients", make, of, compression=dgc)
     one, other = (DistributedGradientTape(tf.GradientTape(), rows=text).rows for text in ("rice+raw", "bitmap+raw"))
-    message = "settings is 'rows+rice+raw+none', here it is 'rows+bitmap+raw+none'"
+    message = "the state is of settings 'rows+rice+raw+none', here it is 'rows+bitmap+raw+none'"
     refused(StateMismatchError, message, other.load_state_dict, one.state_dict())
 
 

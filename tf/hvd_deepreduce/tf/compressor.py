@@ -177,6 +177,15 @@ class DeepReduce(Compressor, tf.Module):  # type: ignore[misc]
         with self._lock:
             return {**self._place(), **self._session.counted().as_dict()}
 
+    def errors(self) -> dict[str, float | None]:
+        """How far what this rank sent in the last step was from what it had to send, by tensor; call it between steps.
+
+        L2 norm of what was not sent / that of gradient and residual together; None for a tensor that was all zero or
+        not finite. Empty without error feedback, and after `rollback()`. Costs a pass over the residuals.
+        """
+        with self._lock:
+            return self._session.errors()
+
     def report(self) -> str:
         """The statistics as a table, per step."""
         with self._lock:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -20,12 +20,11 @@ from hvd_deepreduce.batch import make_batch
 from hvd_deepreduce.errors import DeepReduceError
 from hvd_deepreduce.exchange import Bucket
 from hvd_deepreduce.failures import failure_of, without_rank
-from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.probe import PROBE_BYTES
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.statistics import Statistics
 from hvd_deepreduce.tf import arrays, checkpoint, watch
-from hvd_deepreduce.tf.tensors import Kept, TensorTable
+from hvd_deepreduce.tf.tensors import Kept, Sent, TensorTable
 
 Array = NDArray[Any]
 Flats = Mapping[int, tf.Tensor]
@@ -64,7 +63,9 @@ class HostCoder:
         self._watched: dict[int, tuple[int, float]] = {}
         """By bucket under way: the watch's handle, and when it was sent."""
         self._round: set[int] = set()
-        """Buckets of the last step."""
+        """Buckets of the last step,"""
+        self._over = False
+        """of which some were decoded: so the next to be encoded begins another. All are encoded before any of these."""
         self._left = False
 
     # --- within the graph ---------------------------------------------------------------------------------------------
@@ -140,16 +141,15 @@ class HostCoder:
 
     # --- outside of it ------------------------------------------------------------------------------------------------
 
-    def take_back(self) -> None:
-        """Gives back to the residuals what this rank sent in the last step."""
-        pipeline = Pipeline(self.settings)
+    def last_sent(self) -> Iterator[Sent]:
+        """What this rank sent in the last step, unless it was forgotten, or a checkpoint of another restored since."""
         for number in sorted(self._round):
-            states = self.tensors.members(number)
-            for member, frame, draw in self._buckets[number].take_back():
-                slots = {slot: variable.numpy() for slot, variable in states[member].slots.items()}
-                pipeline.restore(frame, states[member].spec, slots, draw)
-                for slot, variable in states[member].slots.items():
-                    variable.assign(slots[slot])
+            bucket, states = self._buckets[number], self.tensors.members(number)
+            if bucket.steps_done == int(self.kept.steps[str(number)].numpy()):
+                yield from (Sent(states[member], frame, draw) for member, frame, draw in bucket.sent_frames())
+
+    def forget(self) -> None:
+        """What was sent belongs to the last step no more."""
         self._round.clear()
 
     @property
@@ -191,8 +191,9 @@ class HostCoder:
         slots = [value.copy() for value in given[len(members) :]]
         bundle = b""
         with self._lock:
-            if not self._watched:
+            if self._over:
                 self._round.clear()
+            self._over = False
             self._round.add(number)
         try:
             checkpoint.require_own(identity, self.identity)
@@ -228,6 +229,7 @@ class HostCoder:
         with self._lock:
             handle, sent_at = self._watched.pop(number)
             watch.end(handle)
+            self._over = True
         if self.failure is not None:
             self.leave(self.failure)
         states[members[0]].statistics.wait_ms += 1e3 * (time.perf_counter() - sent_at)

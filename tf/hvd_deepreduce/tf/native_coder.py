@@ -12,7 +12,7 @@ import struct
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from hvd_deepreduce.sparsifiers.topk import TopK
 from hvd_deepreduce.tf import arrays, checkpoint, watch
 from hvd_deepreduce.tf.host_coder import Flats, HostCoder
 from hvd_deepreduce.tf.native_library import Library
+from hvd_deepreduce.tf.tensors import Sent
 from hvd_deepreduce.wire.bundle import describe_header
 from hvd_deepreduce.wire.reader import ByteReader
 
@@ -65,7 +66,7 @@ class NativeCoder:
     # --- within the graph ---------------------------------------------------------------------------------------------
 
     def begin(self) -> list[Any]:
-        """Counts the calls, so that `take_back` knows which buckets belong to the last one."""
+        """Counts the calls, so that `last_sent` knows which buckets belong to the last one."""
         self._current = [self._round.assign_add(1, read_value=True)]
         if self._watcher is None:
             self._watcher = threading.Thread(
@@ -177,29 +178,31 @@ class NativeCoder:
             statistics.probe_bytes += PROBE_BYTES * int(facts[-1, _PROBES])
             statistics.steps = max(statistics.steps, int(self._host.kept.steps[str(number)].numpy()))
 
-    def take_back(self) -> None:
-        """Gives back to the residuals what this rank sent in the last step."""
-        pipeline = Pipeline(self._host.settings)
+    def last_sent(self) -> Iterator[Sent]:
+        """See `HostCoder.last_sent`."""
         last_round = int(self._round.numpy())
-        for number, (facts, last) in enumerate(zip(self._facts, self._last, strict=True)):
-            bundle = last.numpy().tobytes()
-            if bundle and int(facts.numpy()[-1, _ROUND]) == last_round:
-                self._take_back(pipeline, number, bundle)
-        # What was taken back belongs to the last step no more.
-        self._round.assign_add(1)
+        for number, (variable, last) in enumerate(zip(self._facts, self._last, strict=True)):
+            bundle, facts = last.numpy().tobytes(), variable.numpy()
+            if bundle and facts[-1, _ROUND] == last_round:
+                yield from self._sent_in(bundle, number, facts)
 
-    def _take_back(self, pipeline: Pipeline, number: int, bundle: bytes) -> None:
+    def _sent_in(self, bundle: bytes, number: int, facts: Any) -> Iterator[Sent]:
+        host, pipeline = self._host, Pipeline(self._host.settings)
         reader = ByteReader(bundle, "own bundle")
-        describe_header(bundle, reader)
-        step = int(self._host.kept.steps[str(number)].numpy()) - 1
-        for state in self._host.tensors.members(number):
+        fields = {name: meaning for _, _, name, meaning in describe_header(bundle, reader)}
+        step = int(fields["step"])
+        if step + 1 != int(host.kept.steps[str(number)].numpy()):
+            return
+        for row, state in zip(facts, host.tensors.members(number), strict=False):
             start = reader.offset
             pipeline.read(reader, state.spec)
-            slots = {slot: variable.numpy() for slot, variable in state.slots.items()}
-            draw = Draw(self._host.settings.seed, state.spec.name, step, self._host.rank)
-            pipeline.restore(bundle[start : reader.offset], state.spec, slots, draw)
-            for slot, variable in state.slots.items():
-                variable.assign(slots[slot])
+            if row[_STEPS]:  # else it never had a gradient, and an empty frame held its place
+                draw = Draw(host.settings.seed, state.spec.name, step, host.rank)
+                yield Sent(state, bundle[start : reader.offset], draw)
+
+    def forget(self) -> None:
+        """See `HostCoder.forget`."""
+        self._round.assign_add(1)
 
     def _explain(self, number: int, members: Sequence[int], factor: float, gathered: Any, step: int) -> Any:
         """Says what is wrong with bundles that the op refused."""

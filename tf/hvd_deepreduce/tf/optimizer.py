@@ -45,8 +45,9 @@ def DistributedOptimizer(  # noqa: N802 (as Horovod's)
         rows_name: tells optimizers in one process apart; the same on every rank.
         timeout: seconds to wait for the other ranks before an error.
 
-    The optimizer has an attribute `rows` more, a `RowExchange` with `stats()`, `report()`, `state_dict()` and
-    `load_state_dict()`. With one process there is nothing to exchange, and nothing is compressed.
+    The optimizer has an attribute `rows` more, a `RowExchange` with `stats()`, `report()`, `state_dict()`,
+    `load_state_dict()` and `rollback()`, which can be given to `tf.train.Checkpoint`, too. With one process there is
+    nothing to exchange, and nothing is compressed.
     """
     exchange = _make_exchange(compression, op, groups, process_set, rows, rows_name, timeout)
     wrap = keras3.wrap if is_keras_3() else hvd_keras.DistributedOptimizer
@@ -123,5 +124,6 @@ def _take_over(wrapped: Any, exchange: RowExchange, process_set: Any, others: di
         return [merged[place] if of_rows else reduced[place] for place, of_rows in enumerate(sparse)]
 
     wrapped._allreduce_grads = reduce
-    wrapped.rows = exchange
+    # Past Keras, which would put it into every checkpoint of the optimizer: residuals are each rank's own.
+    object.__setattr__(wrapped, "rows", exchange)
     return wrapped

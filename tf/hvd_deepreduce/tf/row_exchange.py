@@ -25,7 +25,7 @@ from hvd_deepreduce.rows.pipeline import RowPipeline
 from hvd_deepreduce.rows.settings import RowSettings
 from hvd_deepreduce.rows.statistics import RowStatistics, TableStatistics
 from hvd_deepreduce.sparse import DTYPES, TensorSpec, Values
-from hvd_deepreduce.tf import watch
+from hvd_deepreduce.tf import row_checkpoint, watch
 from hvd_deepreduce.tf.collectives import gather, gather_now
 from hvd_deepreduce.tf.introduction import introduce
 from hvd_deepreduce.tf.parameters import name_of
@@ -46,9 +46,18 @@ class Table:
         self.watched = 0
         self.sent_at = 0.0
 
+    def fill(self, steps: int, slots: Mapping[str, Values]) -> None:
+        """Goes on after so many steps."""
+        for name, values in slots.items():
+            self.slots[name][:] = values
+        self.bucket.resume(steps)
 
-class RowExchange:
-    """The sparse gradients of one optimizer or tape; residuals and step counters are NumPy's, not the graph's."""
+
+class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
+    """The sparse gradients of one optimizer or tape; residuals and step counters are NumPy's, not the graph's.
+
+    `tf.train.Checkpoint` saves them all the same, when it is given one: `tf.train.Checkpoint(rows=optimizer.rows)`.
+    """
 
     def __init__(self, name: str, settings: RowSettings, *, average: bool, process_set: Any, timeout_s: float):
         self.name = name
@@ -64,6 +73,10 @@ class RowExchange:
         self._failure: DeepReduceError | None = None
         self._left = False
         self._begun = False
+        self._round: list[Table] = []
+        """Tables of the last step,"""
+        self._over = False
+        """of which some were decoded: so the next to be encoded begins another. All are encoded before any of these."""
         # TensorFlow runs what is in a graph on threads of its own.
         self._lock = threading.RLock()
 
@@ -120,15 +133,26 @@ class RowExchange:
             known = self._tables[place] = Table(found[0], bucket, self._pipeline)
             self._statistics.tensors.append(known.statistics)
             if self._loaded is not None:
-                self._fill(known, self._loaded)
+                self._go_on(known, self._loaded)
         if known.spec.shape != tuple(variable.shape):
             raise DeepReduceError(f"tensor {name!r}: shape {tuple(variable.shape)}, before it was {known.spec.shape}")
         return known
+
+    def _go_on(self, table: Table, state: Mapping[str, Any]) -> None:
+        try:
+            table.fill(*row_checkpoint.of_table(state, table.spec, table.slots))
+        except StateMismatchError as error:  # must reach all, in place of this rank's rows
+            self._failure = self._failure or failure_of(error, table.bucket.rank, table.spec.name)
 
     # --- in the graph -------------------------------------------------------------------------------------------------
 
     def _encode(self, table: Table, numbers: Array, values: Array, given: Array) -> Array:
         bundle = b""
+        with self._lock:
+            if self._over:
+                self._round.clear()
+            self._over = False
+            self._round.append(table)
         try:
             if self._failure is None:
                 bundle = self._bundle(table, Rows(numbers, values), int(given))
@@ -155,6 +179,8 @@ class RowExchange:
 
     def _decode(self, table: Table, gathered: Array) -> list[Array]:
         watch.end(table.watched)
+        with self._lock:
+            self._over = True
         table.statistics.wait_ms += 1e3 * (time.perf_counter() - table.sent_at)
         bucket, gradient = table.bucket, table.gradient
         if self._failure is not None or gradient is None:
@@ -206,43 +232,64 @@ class RowExchange:
 
     def state_dict(self) -> dict[str, Any]:
         """This rank's residuals and step counters, NumPy arrays and numbers; save one for each rank, between steps."""
-        return {
-            "settings": str(self.settings),
-            "rank": self._process_set.rank(),
-            "size": self._process_set.size(),
-            "steps": {table.spec.name: table.bucket.steps_done for table in self._tables.values()},
-            "slots": {
-                table.spec.name: {name: slot.copy() for name, slot in table.slots.items()}
-                for table in self._tables.values()
-            },
-        }
+        with self._lock:
+            self._require_rest("state_dict()")
+            tables = {table.spec.name: table for table in self._tables.values()}
+            steps: dict[str, int] = {name: table.bucket.steps_done for name, table in tables.items()}
+            slots = {name: {key: slot.copy() for key, slot in of.slots.items()} for name, of in tables.items()}
+            # Of tables that were loaded, and had no gradient since.
+            waiting = self._loaded or {"steps": {}, "slots": {}}
+            return {
+                "version": row_checkpoint.VERSION,
+                "identity": self._identity(),
+                "steps": {**waiting["steps"], **steps},
+                "slots": {**waiting["slots"], **slots},
+            }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a `state_dict` of the same rank; raises `StateMismatchError` for one of another.
+        """Goes on from a `state_dict` of the same rank; every rank must load its own, saved after the same step.
 
-        Tables that had no gradient yet take theirs when they have one.
+        Raises `StateMismatchError`, and changes nothing, for a state of another rank or setting. Tables that had no
+        gradient yet take theirs when they have one.
         """
-        own = {"settings": str(self.settings), "rank": self._process_set.rank(), "size": self._process_set.size()}
-        for key, right in own.items():
-            if state.get(key) != right:
-                raise StateMismatchError(f"load_state_dict(): {key} is {state.get(key)!r}, here it is {right!r}")
-        for table in self._tables.values():
-            self._fill(table, state)
-        self._loaded = state
+        with self._lock:
+            self._require_rest("load_state_dict()")
+            row_checkpoint.require_own(self._identity(), state)
+            tables = list(self._tables.values())
+            found = [row_checkpoint.of_table(state, table.spec, table.slots) for table in tables]
+            for table, (steps, slots) in zip(tables, found, strict=True):
+                table.fill(steps, slots)
+            self._loaded = state
 
-    @staticmethod
-    def _fill(table: Table, state: Mapping[str, Any]) -> None:
-        name = table.spec.name
-        if name not in state["steps"]:
-            return
-        for slot, values in table.slots.items():
-            saved = np.asarray(state["slots"][name][slot])
-            if saved.shape != values.shape or not np.isfinite(saved).all():
-                raise StateMismatchError(
-                    f"load_state_dict(): tensor {name!r}: {slot} of shape {saved.shape}, or not finite"
-                )
-            values[:] = saved
-        table.bucket.resume(int(state["steps"][name]))
+    def serialize(self) -> bytes:
+        """For `tf.train.Checkpoint`."""
+        return row_checkpoint.to_bytes(self.state_dict())
+
+    def deserialize(self, string_value: bytes) -> None:
+        """For `tf.train.Checkpoint`; see `load_state_dict`."""
+        self.load_state_dict(row_checkpoint.from_bytes(string_value))
+
+    def rollback(self) -> None:
+        """Takes the last step's sending back: for a step that the optimizer skipped, on every rank."""
+        with self._lock:
+            self._require_rest("rollback()")
+            for table in self._round:
+                for _, frame, draw in table.bucket.take_back():
+                    self._pipeline.restore(frame, table.spec, table.slots, draw)
+            self._round.clear()
+
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "settings": str(self.settings),
+            "seed": self.settings.seed,
+            "rank": self._process_set.rank(),
+            "size": self._process_set.size(),
+        }
+
+    def _require_rest(self, caller: str) -> None:
+        if any(table.bucket.sent for table in self._tables.values()):
+            raise DeepReduceError(f"{caller}: gradients are under way; call it between steps")
 
 
 def _merged(slices: tf.IndexedSlices, spec: TensorSpec) -> list[tf.Tensor]:

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from hvd_deepreduce import agreement
 from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError, SettingsMismatchError, UnsupportedOperationError
+from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.probe import Probe
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.statistics import Statistics
@@ -155,11 +156,32 @@ class Session:
 
     def take_back(self) -> None:
         """Gives back to the residuals what this rank sent in the last step."""
-        if self._coder is None:
+        if (coder := self._at_rest("rollback()")) is None:
             return
-        if self._coder.under_way:
-            raise DeepReduceError("rollback(): gradients are under way; call it between steps")
-        self._coder.take_back()
+        pipeline = Pipeline(self._settings)
+        for state, frame, draw in coder.last_sent():
+            slots = {slot: variable.numpy() for slot, variable in state.slots.items()}
+            pipeline.restore(frame, state.spec, slots, draw)
+            for slot, variable in state.slots.items():
+                variable.assign(slots[slot])
+        coder.forget()
+
+    def errors(self) -> dict[str, float | None]:
+        """Of the tensors of the last step, by name; empty without error feedback."""
+        if (coder := self._at_rest("errors()")) is None:
+            return {}
+        pipeline = Pipeline(self._settings)
+        return {
+            state.spec.name: pipeline.error_of(frame, state.spec, state.slots["residual"].numpy(), draw)
+            for state, frame, draw in coder.last_sent()
+            if "residual" in state.slots
+        }
+
+    def _at_rest(self, caller: str) -> Coder | None:
+        """The coder, if there was a first step; raises while gradients are under way."""
+        if self._coder is not None and self._coder.under_way:
+            raise DeepReduceError(f"{caller}: gradients are under way; call it between steps")
+        return self._coder
 
     def _farewell(self) -> None:
         gather_now(b"\n", f"{self.name}.farewell", "farewell", self.process_set, min(self._timeout_s, _FAREWELL_S))

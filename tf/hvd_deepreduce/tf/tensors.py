@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from hvd_deepreduce.buckets import plan_buckets
 from hvd_deepreduce.errors import DeepReduceError
+from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.statistics import TensorStatistics
@@ -39,6 +40,14 @@ class TensorState:
     member: int
     statistics: TensorStatistics
     slots: dict[str, tf.Variable]
+
+
+class Sent(NamedTuple):
+    """What this rank sent of a tensor in a step."""
+
+    state: TensorState
+    frame: bytes
+    draw: Draw
 
 
 class TensorTable:

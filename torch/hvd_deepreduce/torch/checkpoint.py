@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import torch
 
 from hvd_deepreduce.errors import StateMismatchError
+from hvd_deepreduce.saved_state import part_of, require_same
 from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.torch import arrays
 from hvd_deepreduce.torch.session import Session
 
 VERSION: Final = 1
-_T = TypeVar("_T")
 
 
 def save(session: Session) -> dict[str, Any]:
@@ -55,14 +55,6 @@ def load(session: Session, state: Mapping[str, Any]) -> None:
         bucket.resume(done)
 
 
-def part_of(state: Mapping[str, Any], key: str, kind: type[_T]) -> _T:
-    """A part of a saved state; raises where it is missing."""
-    part = state.get(key)
-    if not isinstance(part, kind):
-        raise StateMismatchError(f"load_state_dict(): the state has no {key!r}")
-    return part
-
-
 def saved_slot(slots: Mapping[str, Any], spec: TensorSpec, slot: Any, name: str) -> torch.Tensor:
     """What was saved for a slot; raises for anything that doesn't fit into it."""
     of_tensor = slots.get(spec.name)
@@ -78,17 +70,3 @@ def saved_slot(slots: Mapping[str, Any], spec: TensorSpec, slot: Any, name: str)
     if not torch.isfinite(saved).all():
         raise StateMismatchError(f"{where} holds a NaN or an infinity")
     return saved.detach()
-
-
-def require_same(own: dict[str, Any], saved: Mapping[str, Any]) -> None:
-    """Raises where a saved state's identity is another than the own one."""
-    for key, right in own.items():
-        found = saved.get(key)
-        if found == right:
-            continue
-        if key == "tensors" and isinstance(found, list):
-            differing = [pair for pair in zip(right, found, strict=False) if pair[0] != pair[1]]
-            mine, theirs = differing[0] if differing else (f"{len(right)} tensors", f"{len(found)} tensors")
-            raise StateMismatchError(f"load_state_dict(): the state has {theirs}, this model has {mine}")
-        hint = "; each rank saves and loads its own state" if key in ("rank", "size") else ""
-        raise StateMismatchError(f"load_state_dict(): the state is of {key} {found!r}, here it is {right!r}{hint}")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from hvd_deepreduce.errors import StateMismatchError
+from hvd_deepreduce.saved_state import part_of, require_same
 from hvd_deepreduce.torch import arrays
-from hvd_deepreduce.torch.checkpoint import VERSION, part_of, require_same, saved_slot
+from hvd_deepreduce.torch.checkpoint import VERSION, saved_slot
 
 if TYPE_CHECKING:
     from hvd_deepreduce.torch.row_exchange import Table
