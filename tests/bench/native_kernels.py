@@ -13,7 +13,7 @@ import numpy as np
 from hvd_deepreduce import _native
 from hvd_deepreduce.index_codecs.bloom import Bloom
 from hvd_deepreduce.randomness import Draw
-from hvd_deepreduce.registry import VALUE_CODECS
+from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS
 from hvd_deepreduce.settings import stage_of
 from hvd_deepreduce.sparse import MatrixView, Support
 
@@ -140,6 +140,16 @@ def more_value_codecs(table: Table, values: np.ndarray, kept: int) -> None:
         )
 
 
+def more_index_codecs(table: Table, values: np.ndarray, kept: int) -> None:
+    """Those that go by the matrix, that choose, and the peer."""
+    support = Support(_native.select_topk(values, kept), MatrixView(*matrix(len(values))))
+    for text in ("matrix", "auto", "pco"):
+        codec, draw = stage_of("index", INDEX_CODECS, text), Draw()
+        payload = codec.encode(support, draw)
+        table.row(f"{text} encode", lambda codec=codec: codec.encode(support, draw))
+        table.row(f"{text} decode", lambda codec=codec, p=payload: codec.decode(p, kept, support.view, draw))
+
+
 def bloom_filters(table: Table, values: np.ndarray, kept: int) -> None:
     """Decoding looks at all positions; the sender does both."""
     positions = _native.select_topk(values, kept)
@@ -211,6 +221,7 @@ def main() -> None:
     table = Table(values, options.runs)
     single_kernels(table, values, kept)
     more_value_codecs(table, values, kept)
+    more_index_codecs(table, values, kept)
     bloom_filters(table, values, kept)
     whole_steps(table, values, kept)
     hard_inputs(table, options.numel, kept)
