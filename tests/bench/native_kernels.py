@@ -143,8 +143,9 @@ def more_value_codecs(table: Table, values: np.ndarray, kept: int) -> None:
 def more_index_codecs(table: Table, values: np.ndarray, kept: int) -> None:
     """Those that go by the matrix, that choose, and the peer."""
     support = Support(_native.select_topk(values, kept), MatrixView(*matrix(len(values))))
+    draw = Draw()
     for text in ("matrix", "auto", "pco"):
-        codec, draw = stage_of("index", INDEX_CODECS, text), Draw()
+        codec = stage_of("index", INDEX_CODECS, text)
         payload = codec.encode(support, draw)
         table.row(f"{text} encode", lambda codec=codec: codec.encode(support, draw))
         table.row(f"{text} decode", lambda codec=codec, p=payload: codec.decode(p, kept, support.view, draw))
