@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from wings import failure_runs
 from wings.failure_cases import TF_FAULTS, Fault
-from wings.failure_runs import observe
+from wings.failure_runs import observe_fairly
 from wings.make_failures_table import PAGE, beginning
 
 pytestmark = pytest.mark.job
@@ -22,7 +22,7 @@ def _start_all(request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.parametrize("fault", TF_FAULTS, ids=lambda fault: fault.name)
 def test_every_rank_says_so_in_time(fault: Fault) -> None:
-    outcome = observe(fault, "gloo")
+    outcome = observe_fairly(fault, "gloo")
     job = outcome.job
     assert not outcome.missing, job.output
     assert outcome.message_s <= fault.within_s, job.output

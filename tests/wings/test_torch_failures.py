@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from wings import failure_runs
 from wings.failure_cases import FAULTS, UNCAUGHT, Fault
-from wings.failure_runs import BACKENDS, observe
+from wings.failure_runs import BACKENDS, observe_fairly
 from wings.make_failures_table import PAGE, beginning
 
 pytestmark = pytest.mark.job
@@ -33,7 +33,7 @@ def _start_all(request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.parametrize(("fault", "backend", "ranks"), CASES + THREE, ids=_id)
 def test_every_rank_says_so_in_time(fault: Fault, backend: str, ranks: int) -> None:
-    outcome = observe(fault, backend, ranks)
+    outcome = observe_fairly(fault, backend, ranks)
     job = outcome.job
     assert not outcome.missing, job.output
     assert outcome.message_s <= fault.within_s, job.output
