@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import horovod.torch as hvd
@@ -75,8 +76,11 @@ def test_the_example_compares_four_ways(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _horovod() -> None:
+def _horovod() -> Iterator[None]:
     hvd.init()
+    yield
+    # Other tests see to what there is before it.
+    hvd.shutdown()
 
 
 def parts(name: str) -> tuple[nn.Module, torch.optim.Optimizer, list[tuple[str, nn.Parameter]]]:

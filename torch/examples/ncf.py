@@ -19,11 +19,11 @@ from rich.console import Console
 from sharded import replicas_identical
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
-from train_options import positive_integer
 
 from hvd_deepreduce.demo import feedback
 from hvd_deepreduce.demo.feedback import Feedback
 from hvd_deepreduce.demo.progress import terminal_watched, training_progress
+from hvd_deepreduce.demo.train_options import positive_integer
 from hvd_deepreduce.demo.ways import DENSE, STOCK, WAYS, Sent, Way, apart_table, ways_table
 from hvd_deepreduce.torch import DistributedOptimizer, sparse_parameters
 
