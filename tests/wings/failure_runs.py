@@ -12,6 +12,7 @@ from wings.launch import JobResult, run_job
 
 BACKENDS = ("gloo", "mpi")
 FAULTY_RANK = 1
+_LAUNCHER_SAYS = (f"Process name: {FAULTY_RANK}", "Exit code: ")
 _AT_A_TIME = 4
 _jobs = ThreadPoolExecutor(_AT_A_TIME)
 _started: list[Future[JobResult]] = []
@@ -82,10 +83,19 @@ def _outcome(fault: Fault, backend: str, ranks: int, job: JobResult) -> Outcome:
                 continue
             parts = tuple(part.replace("{rank}", str(rank)) for part in fault.says)
             said = _caught(job, fault, rank) if fault.caught else job.of_rank(rank)
+            if parts[0] not in said and _ended_by_launcher(job, rank):
+                missing += [part for part in _LAUNCHER_SAYS if part not in job.output]
+                times.append(job.came_at(_LAUNCHER_SAYS[0]))
+                continue
             missing += [f"rank {rank}: {part}" for part in parts if part not in said]
             times.append(job.came_at(f"CAUGHT {fault.name} " if fault.caught else parts[0], rank))
     began = job.came_at(f"FAULT {fault.arguments[0] if fault.script == 'absent.py' else fault.name}", FAULTY_RANK)
     return Outcome(job, missing, max(0.0, max(times) - began), job.seconds - max(times), _first_code(job))
+
+
+def _ended_by_launcher(job: JobResult, rank: int) -> bool:
+    """Gloo's launcher ends all ranks as soon as one has failed, now and then before they have said what they saw."""
+    return f"Process {rank} exit with status code 143" in job.output
 
 
 def _caught(job: JobResult, fault: Fault, rank: int) -> str:
