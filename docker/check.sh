@@ -24,26 +24,28 @@ done
 [ "$(id -u)" -eq 0 ] || { echo "docker-check: needs root" >&2; exit 1; }
 say() { printf '\n== %s\n' "$*"; }
 
-# What pip is given on this machine, at the same places in the build.
+# What pip is told by the environment of this machine, with the files that it names under /run/machine in the build:
+# at their own places they could be in the way of packages.
 machine=$(mktemp -d)
 container=
 trap '[ -z "$container" ] || buildah rm "$container" >/dev/null; rm -rf "$machine"' EXIT
 given=(--volume "$machine/pip.conf:/etc/pip.conf:ro")
 index=()
-{
-  echo '[global]'
-  if [ -f "${PIP_CERT:-}" ]; then
-    echo "cert = /run/machine-certificates.crt"
-    given+=(--volume "$PIP_CERT:/run/machine-certificates.crt:ro")
-  fi
-  if [ -d "${PIP_FIND_LINKS:-}" ]; then
-    echo "find-links = $PIP_FIND_LINKS"
-    given+=(--volume "$PIP_FIND_LINKS:$PIP_FIND_LINKS:ro")
-    ! ls "$PIP_FIND_LINKS"/torch-*+cpu-*.whl >/dev/null 2>&1 || index=(--build-arg TORCH_INDEX=)
-  fi
-  [ -z "${PIP_EXTRA_INDEX_URL:-}" ] || echo "extra-index-url = $PIP_EXTRA_INDEX_URL"
-  [ -z "${PIP_DEFAULT_TIMEOUT:-}" ] || echo "timeout = $PIP_DEFAULT_TIMEOUT"
-} >"$machine/pip.conf"
+echo '[global]' >"$machine/pip.conf"
+while IFS='=' read -r name value; do
+  words=()
+  for word in $value; do
+    if [ -e "$word" ]; then
+      # A wheel of PyTorch without CUDA at hand: no need to name where there is one.
+      ! ls "$word"/torch-*+cpu-*.whl >/dev/null 2>&1 || index=(--build-arg TORCH_INDEX=)
+      inside=/run/machine/${#given[@]}
+      given+=(--volume "$word:$inside:ro")
+      word=$inside
+    fi
+    words+=("$word")
+  done
+  [ -z "$value" ] || echo "$(tr 'A-Z_' 'a-z-' <<<"${name#PIP_}") = ${words[*]}" >>"$machine/pip.conf"
+done < <(env | grep '^PIP_')
 
 build() {
   local start=$SECONDS layers=(--layers)
