@@ -1,7 +1,8 @@
 """Published methods, and ours, by name: each stands for all stages in the one-string form.
 
 A recipe's name goes wherever that form does, with settings of its stages to change if need be:
-`Settings.from_string("gradient_dropping(rate=0.999)")`. No sparsifier has the name of a recipe.
+`Settings.from_string("gradient_dropping(rate=0.999)")`. `dgc` is a sparsifier, too: alone it is the recipe, which has
+the memory that the method needs, and before a `+` the sparsifier.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ RECIPES: Final[Mapping[str, Recipe]] = MappingProxyType(
         "gradient_dropping_twobit": Recipe(
             "dropping(rate=0.99)+raw+twobit(centroid='mean')+residual", "gradient dropping with two bits a value"
         ),
-        "deep_gradient_compression": Recipe(
+        "dgc": Recipe(
             "dgc(density=0.001)+raw+raw+dgc(momentum=0.9)",
             "DGC: Lin et al. 2018 (arXiv 1712.01887)",
             "no warm-up: set `warmup`, in steps",
@@ -73,7 +74,7 @@ RECIPES: Final[Mapping[str, Recipe]] = MappingProxyType(
         "skcompress": Recipe(
             "topk(density=0.01)+huffman(of='gaps')+sketch+residual",
             "SKCompress in DeepReduce, figure 8 and table 6",
-            "without MinMaxSketch",
+            "without MinMaxSketch, and quantiles of the sum of squares: `of='values'` has the paper's",
         ),
         "three_lc": Recipe(
             "topk(density=0.01)+rle+onebit(centroid='mean')+residual",

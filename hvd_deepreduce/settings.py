@@ -147,7 +147,7 @@ class Settings:
         if len(stages) == 1 and name in RECIPES:
             settings = cls.from_string(RECIPES[name].stages, seed)
             return settings._changed(stages[0]) if parenthesis else settings
-        if name in RECIPES:
+        if name in RECIPES and name not in SPARSIFIERS:
             raise InvalidSettingError(f"{text!r}: the recipe {name} stands alone, for {RECIPES[name].stages}")
         if len(stages) == 1 and name not in SPARSIFIERS and name.isidentifier():
             raise InvalidSettingError(

@@ -46,8 +46,13 @@ def test_the_documentation_has_it(name: str) -> None:
     assert f"| `{name}` | `{RECIPES[name].stages}` | {RECIPES[name].source}" in OPTIONS.read_text(encoding="utf-8")
 
 
-def test_no_sparsifier_has_the_name_of_a_recipe() -> None:
-    assert not set(RECIPES) & set(SPARSIFIERS)
+def test_one_name_is_that_of_a_sparsifier_too() -> None:
+    assert set(RECIPES) & set(SPARSIFIERS) == {"dgc"}
+    assert Settings.from_string("dgc").memory.name == "dgc"
+    assert Settings.from_string("dgc+rice") == Settings.of("dgc", "rice")
+
+
+def test_no_two_recipes_are_the_same() -> None:
     assert len({recipe.stages for recipe in RECIPES.values()}) == len(RECIPES)
 
 
@@ -57,7 +62,7 @@ def test_the_default_recipe_is_the_default() -> None:
 
 def test_settings_of_a_recipe_can_be_changed() -> None:
     assert Settings.from_string(" gradient_dropping ( rate = 0.999 ) ").sparsifier.rate == 0.999
-    settings = Settings.from_string("deep_gradient_compression(density=0.01, momentum=0.5)", seed=2)
+    settings = Settings.from_string("dgc(density=0.01, momentum=0.5)", seed=2)
     assert str(settings) == str(Settings.of("dgc(density=0.01)", "raw", "raw", "dgc(momentum=0.5)"))
     assert settings.seed == 2
     assert Settings.from_string("strom()") == Settings.from_string("strom")
