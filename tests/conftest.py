@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-pytest.register_assert_rewrite("conformance")
+pytest.register_assert_rewrite("conformance", "wings")
 JOBS = ("tests/wings/", "tests/docs/test_python_blocks.py")
 
 # Derandomised by default, so that a run in CI is the run on a desk; HYPOTHESIS_PROFILE=search looks for new cases, and

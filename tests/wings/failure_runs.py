@@ -66,6 +66,23 @@ def observe_fairly(fault: Fault, backend: str, ranks: int = 2) -> Outcome:
     )
 
 
+def assert_said_in_time(fault: Fault, backend: str, ranks: int = 2) -> JobResult:
+    """Every rank that is left says what happened, in time; the job ends as it must, and nothing is left of it."""
+    outcome = observe_fairly(fault, backend, ranks)
+    job = outcome.job
+    assert not outcome.missing, job.output
+    assert outcome.message_s <= fault.within_s, job.output
+    assert not job.left
+    assert "NO ERROR" not in job.output, job.output
+    if fault.caught:
+        assert job.code == 0, job.output
+        return job
+    assert outcome.over_s <= fault.over_within_s, job.output
+    assert job.code != 0
+    assert outcome.first_code in fault.codes, job.output
+    return job
+
+
 def observe(fault: Fault, backend: str, ranks: int = 2) -> Outcome:
     """What came of a fault, and when."""
     return _outcome(fault, backend, ranks, start(fault, backend, ranks).result())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from wings import failure_runs
 from wings.failure_cases import TF_FAULTS, Fault
-from wings.failure_runs import observe_fairly
+from wings.failure_runs import assert_said_in_time
 from wings.make_failures_table import PAGE, beginning
 
 pytestmark = pytest.mark.job
@@ -22,18 +22,7 @@ def _start_all(request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.parametrize("fault", TF_FAULTS, ids=lambda fault: fault.name)
 def test_every_rank_says_so_in_time(fault: Fault) -> None:
-    outcome = observe_fairly(fault, "gloo")
-    job = outcome.job
-    assert not outcome.missing, job.output
-    assert outcome.message_s <= fault.within_s, job.output
-    assert not job.left
-    assert "NO ERROR" not in job.output, job.output
-    if fault.caught:
-        assert job.code == 0, job.output
-        return
-    assert outcome.over_s <= fault.over_within_s, job.output
-    assert job.code != 0
-    assert outcome.first_code in fault.codes, job.output
+    assert_said_in_time(fault, "gloo")
 
 
 @pytest.mark.parametrize("fault", TF_FAULTS, ids=lambda fault: fault.name)

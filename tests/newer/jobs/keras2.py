@@ -13,6 +13,8 @@ import horovod.tensorflow as hvd
 import horovod.tensorflow.keras as hvd_keras
 import tensorflow as tf
 import tf_options
+from tf_common import make_model
+from tf_training import STEPS, data_of_steps
 
 from hvd_deepreduce.tf.compressor import is_keras_3
 
@@ -23,12 +25,12 @@ def show_stock() -> None:
     for callback in (
         hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0),
         hvd_keras.callbacks.MetricAverageCallback(),
-        hvd_keras.callbacks.LearningRateWarmupCallback(0.1, steps_per_epoch=tf_options.STEPS),
+        hvd_keras.callbacks.LearningRateWarmupCallback(0.1, steps_per_epoch=STEPS),
     ):
-        model = tf_options.make_model()
+        model = make_model()
         model.compile(hvd_keras.DistributedOptimizer(sgd(0.1)), loss="mse")
         try:
-            model.fit(*tf_options.data_of_steps(), batch_size=8, verbose=0, callbacks=[callback])
+            model.fit(*data_of_steps(), batch_size=8, verbose=0, callbacks=[callback])
             said = "works"
         except AttributeError as error:
             said = f"AttributeError: {error}"

@@ -19,9 +19,10 @@ import horovod.tensorflow.keras as hvd_keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import tf_options
+import tf_skipped_steps
+import tf_tape_options
 from tf_common import assert_equal_on_all_ranks, batch, batch_loss, digest, make_model
-from tf_options import STEPS, assert_same, data_of_steps, everyone, train_alone, with_tape
+from tf_training import MIN_NUMEL, STEPS, TEXT, assert_same, data_of_steps, everyone, train_alone, with_tape
 
 from hvd_deepreduce.tf import DeepReduce, DistributedGradientTape, DistributedOptimizer
 from hvd_deepreduce.tf.keras3 import BroadcastCallback
@@ -46,7 +47,7 @@ def plain_model(*given: Any) -> Plain:
 
 def make(case: str, **options: Any) -> DeepReduce:
     with pytest.warns(UserWarning, match="this TensorFlow comes with Keras 3, whose optimizers stock Horovod"):
-        return DeepReduce.from_string(tf_options.TEXT, name=case, min_numel=tf_options.MIN_NUMEL, **options)
+        return DeepReduce.from_string(TEXT, name=case, min_numel=MIN_NUMEL, **options)
 
 
 def fit(optimizer: Any, *, seed: int = 0, callbacks: tuple[Any, ...] = (), steps: int = STEPS, **options: Any) -> Any:
@@ -105,22 +106,23 @@ def check_own_tape() -> None:
 
 def check_tape_options() -> None:
     """What the tests on TensorFlow 2.15 ask of the stock tape."""
-    tf_options.make_model = plain_model
+    tf_tape_options.make_model = plain_model
     for check in (
-        tf_options.check_eager,
-        tf_options.check_dtypes,
-        tf_options.check_words,
-        tf_options.check_not_finite,
-        tf_options.check_rollback,
-        tf_options.check_settings_of_every_kind,
-        tf_options.check_two_models,
+        tf_tape_options.check_eager,
+        tf_tape_options.check_dtypes,
+        tf_tape_options.check_words,
+        tf_tape_options.check_not_finite,
+        tf_tape_options.check_settings_of_every_kind,
+        tf_tape_options.check_two_models,
     ):
         check()
+    for custom_op in (True, False):
+        tf_skipped_steps.check_rollback(custom_op)
 
 
 def check_process_set() -> None:
-    tf_options.make_model = plain_model
-    tf_options.check_process_set(hvd.add_process_set(list(tf_options.SUBSET)))
+    tf_tape_options.make_model = plain_model
+    tf_tape_options.check_process_set(hvd.add_process_set(list(tf_tape_options.SUBSET)))
 
 
 def check_fit() -> None:
