@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from hvd_deepreduce.errors import StateMismatchError
+from hvd_deepreduce.rows.table import Table
 from hvd_deepreduce.saved_state import part_of, require_same
 from hvd_deepreduce.torch import arrays
 from hvd_deepreduce.torch.checkpoint import VERSION, saved_slot
-
-if TYPE_CHECKING:
-    from hvd_deepreduce.torch.row_exchange import Table
 
 
 def save(identity: dict[str, Any], tables: Sequence[Table]) -> dict[str, Any]:
