@@ -7,7 +7,6 @@ loss and with 7-bit values.
 """
 
 import argparse
-import hashlib
 import json
 import time
 from itertools import islice
@@ -18,6 +17,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 from rich.console import Console
+from sharded import replicas_identical
 
 from hvd_deepreduce.demo import feedback
 from hvd_deepreduce.demo.feedback import Feedback
@@ -120,14 +120,6 @@ def hit_rate(model: NeuralFilter, data: Feedback) -> float:
         users = np.broadcast_to(data.test_users[start : start + EVALUATION_USERS, None], items.shape)
         found += feedback.hits(model((tf.constant(users), tf.constant(items))).numpy())
     return float(hvd.allreduce(tf.constant(float(found)), name="hits", op=hvd.Sum)) / len(data.test_users)
-
-
-def replicas_identical(model: NeuralFilter) -> bool:
-    """Whether all ranks hold the same variables, bit for bit."""
-    digest = hashlib.sha256()
-    for variable in model.variables:
-        digest.update(variable.numpy().tobytes())
-    return len(set(hvd.allgather_object(digest.hexdigest(), name="digest"))) == 1
 
 
 def parse_options() -> argparse.Namespace:
