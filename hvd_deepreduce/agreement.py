@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from hvd_deepreduce.errors import SettingsMismatchError
-from hvd_deepreduce.settings import Agreed, Settings
+from hvd_deepreduce.settings import Agreed
 from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.wire.bundle import VERSION
 
@@ -39,9 +39,9 @@ def statement(name: str, settings: Agreed, specs: Sequence[TensorSpec], size: in
 
 
 def identity(
-    name: str, settings: Settings, specs: Sequence[TensorSpec], *, rank: int, size: int, **shaping: int
+    name: str, settings: Agreed, specs: Sequence[TensorSpec] | None, *, rank: int, size: int, **shaping: int
 ) -> dict[str, Any]:
-    """What a saved state must have in common with the compressor that takes it."""
+    """What a saved state must have in common with the one that takes it; `specs` are None where tensors may differ."""
     return {
         "name": name,
         "settings": str(settings),
@@ -49,7 +49,7 @@ def identity(
         "rank": rank,
         "size": size,
         **shaping,
-        "tensors": _described(specs),
+        **({} if specs is None else {"tensors": _described(specs)}),
     }
 
 

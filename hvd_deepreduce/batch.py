@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from hvd_deepreduce.value_codecs.raw import RawValues
 from hvd_deepreduce.wire.bundle import require_padding
 from hvd_deepreduce.wire.frame import Frame, Special
 from hvd_deepreduce.wire.reader import ByteReader
+
+_F = TypeVar("_F")
 
 
 class Elsewhere(Protocol):
@@ -115,27 +117,42 @@ class StagewiseBatch:
         draw_of: Callable[[int, int], Draw],
         factor: float,
     ) -> list[DecodedGradient]:
-        frames = []
-        for reader in readers:
-            frames.append([self._pipeline.read(reader, spec) for spec in specs])
-            require_padding(reader)
-        decoded = []
-        for place, (spec, output) in enumerate(zip(specs, outputs, strict=True)):
-            start = time.perf_counter()
-            finite = True
-            if output is not None:
-                assert not isinstance(output, RowGradient), "rows have a batch of their own"
-                total = _HostSum(output) if isinstance(output, np.ndarray) else output
-                total.clear()
-                for rank, of_rank in enumerate(frames):
-                    frame = of_rank[place]
-                    if isinstance(frame, Frame):
-                        total.add(self._pipeline.decode(frame, spec, draw_of(rank, place)), factor)
-                    finite &= frame is not Special.NOT_FINITE
-                if not finite:
-                    total.spoil()
-            decoded.append(DecodedGradient(finite, 1e3 * (time.perf_counter() - start)))
-        return decoded
+        def overwrite(place: int, spec: TensorSpec, output: Gradient, frames: Sequence[Frame | Special]) -> bool:
+            assert not isinstance(output, RowGradient), "rows have a batch of their own"
+            total = _HostSum(output) if isinstance(output, np.ndarray) else output
+            total.clear()
+            for rank, frame in enumerate(frames):
+                if isinstance(frame, Frame):
+                    total.add(self._pipeline.decode(frame, spec, draw_of(rank, place)), factor)
+            finite = all(frame is not Special.NOT_FINITE for frame in frames)
+            if not finite:
+                total.spoil()
+            return finite
+
+        return decode_in_turn(readers, specs, outputs, self._pipeline.read, overwrite)
+
+
+def decode_in_turn(
+    readers: Sequence[ByteReader],
+    specs: Sequence[TensorSpec],
+    outputs: Sequence[Gradient | None],
+    read: Callable[[ByteReader, TensorSpec], _F],
+    overwrite: Callable[[int, TensorSpec, Gradient, Sequence[_F]], bool],
+) -> list[DecodedGradient]:
+    """`Batch.decode`, one tensor after the other, once all frames of all ranks are read.
+
+    `overwrite` takes a tensor's place, spec, output and frames, one per rank, and tells whether the sum is finite.
+    """
+    frames = []
+    for reader in readers:
+        frames.append([read(reader, spec) for spec in specs])
+        require_padding(reader)
+    decoded = []
+    for place, (spec, output) in enumerate(zip(specs, outputs, strict=True)):
+        start = time.perf_counter()
+        finite = output is None or overwrite(place, spec, output, [of_rank[place] for of_rank in frames])
+        decoded.append(DecodedGradient(finite, 1e3 * (time.perf_counter() - start)))
+    return decoded
 
 
 class _HostSum:

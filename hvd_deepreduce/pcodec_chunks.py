@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from hvd_deepreduce.errors import CorruptPayloadError, InvalidSettingError, TruncatedPayloadError
 
 PACKAGE: Final = "pcodec"
+HIGHEST_LEVEL: Final = 12
+"""The lowest is 0."""
 CHUNK: Final = 2**18
 """Numbers in every chunk but the last."""
 _HEADER: Final = bytes([4, 1])

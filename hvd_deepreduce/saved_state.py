@@ -30,3 +30,11 @@ def require_same(own: dict[str, Any], saved: Mapping[str, Any]) -> None:
             raise StateMismatchError(f"load_state_dict(): the state has {theirs}, this model has {mine}")
         hint = "; each rank saves and loads its own state" if key in ("rank", "size") else ""
         raise StateMismatchError(f"load_state_dict(): the state is of {key} {found!r}, here it is {right!r}{hint}")
+
+
+def steps_and_slots(identity: dict[str, Any], state: Mapping[str, Any], version: int) -> tuple[Any, Any]:
+    """Two dicts by table, of an exchange of rows; raises for the state of another one, or of no such exchange."""
+    if not isinstance(state, Mapping) or state.get("version") != version:
+        raise StateMismatchError("load_state_dict(): this is no state of an exchange of rows, or of another version")
+    require_same(identity, part_of(state, "identity", dict))
+    return part_of(state, "steps", dict), part_of(state, "slots", dict)

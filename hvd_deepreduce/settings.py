@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
-from hvd_deepreduce.checks import require_integer
+from hvd_deepreduce.checks import require_integer, require_number
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, Stage, ValueCodec
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.recipes import RECIPES
@@ -29,6 +29,16 @@ DEFAULT_MEMORY = "residual"
 DEFAULT_MIN_NUMEL = 1024
 DEFAULT_BUCKET_BYTES = 16 * 2**20
 DEFAULT_TIMEOUT_S = 300.0
+
+
+def require_options(name: str, *, min_numel: int, bucket_bytes: int, timeout: float, threads: int) -> None:
+    """Checks what both wings' constructors take beside the stages."""
+    require_integer("DeepReduce", "min_numel", min_numel, minimum=1, maximum=2**63 - 1)
+    require_integer("DeepReduce", "bucket_bytes", bucket_bytes, minimum=1, maximum=2**63 - 1)
+    require_integer("DeepReduce", "threads", threads, minimum=1, maximum=256)
+    require_number("DeepReduce", "timeout", timeout, minimum=0.001)
+    if not isinstance(name, str) or not name:
+        raise InvalidSettingError(f"DeepReduce: name={name!r}; needed is text that is not empty")
 
 
 def describe(stage: Stage) -> str:
@@ -93,7 +103,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         require_integer("settings", "seed", self.seed, minimum=0, maximum=2**64 - 1)
-        for stage in (self.sparsifier, self.index, self.value, self.memory):
+        for stage in self.stages:
             if not is_available(type(stage)):
                 raise InvalidSettingError(
                     f"{describe(stage)} needs the package {stage.package}: pip install {stage.package}"
@@ -105,6 +115,11 @@ class Settings:
                 f"memory: {describe(self.memory)} keeps no {', '.join(missing)}, which the sparsifier "
                 f"{self.sparsifier.name} needs; allowed are {', '.join(fitting)}"
             )
+
+    @property
+    def stages(self) -> tuple[Sparsifier, IndexCodec, ValueCodec, Memory]:
+        """In the order of the one-string form, and of the wings' constructors."""
+        return self.sparsifier, self.index, self.value, self.memory
 
     def slot_sizes(self, numel: int) -> dict[str, int]:
         """Elements of each array that the stages keep for a tensor from step to step."""

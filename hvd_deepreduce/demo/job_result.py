@@ -2,13 +2,15 @@
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
+
+from hvd_deepreduce.demo.progress import result_console
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,22 @@ class Volume:
     compressed_sent_bytes: float
     """Of the tensors that are compressed; small ones pass as they are."""
     compressed_dense_bytes: float
+
+    @classmethod
+    def per_step(cls, compression: str, dense_bytes: int, stats: Mapping[str, Any] | None) -> "Volume":
+        """From `DeepReduce.stats()`, or without it for one of Horovod's own compressions."""
+        if stats is None:
+            sent = dense_bytes / 2 if compression == "fp16" else dense_bytes
+            return cls(
+                sent_bytes=sent, dense_bytes=dense_bytes, compressed_sent_bytes=sent, compressed_dense_bytes=dense_bytes
+            )
+        sent = stats["total"]["sent_bytes"] / stats["steps"]
+        return cls(
+            sent_bytes=sent + stats["pass_through"]["dense_bytes"],
+            dense_bytes=dense_bytes,
+            compressed_sent_bytes=sent,
+            compressed_dense_bytes=stats["total"]["dense_bytes"] / stats["steps"],
+        )
 
     @property
     def relative(self) -> float:
@@ -72,6 +90,15 @@ class JobResult:
         """The inverse of `to_json`."""
         content = json.loads(text)
         return cls(**content | {"volume": _only(Volume, content["volume"]), "times": _only(Times, content["times"])})
+
+
+def tell(result: JobResult, report: str | None) -> None:
+    """Prints the result and, if there is one, DeepReduce's own report."""
+    console = result_console(width=120)
+    console.print(result_table([result]))
+    console.print(f"parameters identical on all ranks: {'yes' if result.replicas_identical else 'NO'}")
+    if report is not None:
+        print(report)
 
 
 def _only(kind: type, content: dict[str, Any]) -> Any:

@@ -59,6 +59,13 @@ def terminal_watched() -> bool:
     return sys.stdout.isatty() and "OMPI_COMM_WORLD_RANK" not in os.environ
 
 
+def result_console(width: int) -> Console:
+    """For the tables at the end: plain text of this width, but for a terminal that somebody watches."""
+    if terminal_watched():
+        return Console(highlight=False)
+    return Console(width=width, highlight=False, no_color=True, force_terminal=False)
+
+
 @contextmanager
 def training_progress(style: str, what: str, steps: int, shown: bool) -> Iterator[Callable[[int, SupportsFloat], None]]:
     """Gives a function to call with (step, loss) after each step; it does nothing unless `shown`."""

@@ -1,10 +1,12 @@
-"""The command line of `fashion_mnist.py`."""
+"""What `fashion_mnist.py` can be told, and how often it writes statistics."""
 
 import argparse
 from pathlib import Path
 
 DEFAULT_COMPRESSION = "topk(density=0.01)+rice+qsgd(bits=7)"
 WITHOUT_STATISTICS = ("dense", "fp16")
+LOG_EVERY = 50
+"""Steps."""
 
 
 def parse_options(description: str) -> argparse.Namespace:

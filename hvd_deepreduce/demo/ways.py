@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from rich import box
 from rich.table import Table
+
+from hvd_deepreduce.demo.progress import result_console
 
 STOCK: Final = "stock"
 DENSE: Final = "sparse_as_dense"
@@ -28,6 +30,15 @@ class Sent:
     """What was sent of them, headers and all."""
     rest: float
     """Of all other gradients."""
+
+    @classmethod
+    def per_step(cls, way: str, given: float, dense: float, rest: float, stats: Mapping[str, Any] | None) -> Sent:
+        """`dense` are the bytes of the tables themselves; `stats` those of the rows, None for Horovod's own ways."""
+        if stats is None:
+            return cls(given=given, merged=given, tables=given if way == STOCK else dense, rest=rest)
+        total, steps = stats["total"], stats["steps"]
+        assert total["given_bytes"] == given * steps
+        return cls(given=given, merged=total["merged_bytes"] / steps, tables=total["sent_bytes"] / steps, rest=rest)
 
     @property
     def total(self) -> float:
@@ -99,3 +110,11 @@ def apart_table(ways: Sequence[Way]) -> Table:
             f"1/{sent.merged / sent.tables:.2f}",
         )
     return table
+
+
+def tell(ways: Sequence[Way], title: str, what: str) -> None:
+    """Prints both tables, and whether all ranks ended alike; `what` is the framework's word for parameters."""
+    console = result_console(width=130)
+    console.print(ways_table(ways, title))
+    console.print(apart_table(ways))
+    console.print(f"{what} identical on all ranks: {'yes' if all(way.replicas_identical for way in ways) else 'NO'}")

@@ -11,7 +11,7 @@ from hvd_deepreduce import _native
 from hvd_deepreduce.checks import require_integer
 from hvd_deepreduce.contracts import IndexCodec
 from hvd_deepreduce.errors import CorruptPayloadError
-from hvd_deepreduce.pcodec_chunks import PACKAGE, compress, decompress, most_bytes
+from hvd_deepreduce.pcodec_chunks import HIGHEST_LEVEL, PACKAGE, compress, decompress, most_bytes
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.sparse import MatrixView, Positions, Support
 
@@ -32,7 +32,7 @@ class Pco(IndexCodec):
     portable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        require_integer("pco", "level", self.level, minimum=0, maximum=12)
+        require_integer("pco", "level", self.level, minimum=0, maximum=HIGHEST_LEVEL)
 
     def encode(self, support: Support, draw: Draw) -> bytes:
         positions = support.positions

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 
 from hvd_deepreduce import _native
-from hvd_deepreduce.batch import DecodedGradient, EncodeJob, Gradient
+from hvd_deepreduce.batch import DecodedGradient, EncodeJob, Gradient, decode_in_turn
 from hvd_deepreduce.pipeline import EncodedGradient
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.rows.gradient import RowGradient
 from hvd_deepreduce.rows.pipeline import RowPipeline
 from hvd_deepreduce.sparse import TensorSpec
-from hvd_deepreduce.wire.bundle import require_padding
+from hvd_deepreduce.wire.frame import Frame
 from hvd_deepreduce.wire.reader import ByteReader
 
 
@@ -36,20 +35,11 @@ class RowBatch:
         factor: float,
     ) -> list[DecodedGradient]:
         pipeline = self._pipeline
-        frames = []
-        for reader in readers:
-            frames.append([pipeline.read(reader, spec) for spec in specs])
-            require_padding(reader)
-        decoded = []
-        for place, (spec, output) in enumerate(zip(specs, outputs, strict=True)):
-            start = time.perf_counter()
-            finite = True
-            if output is not None:
-                assert isinstance(output, RowGradient)
-                of_ranks = [(rank, frame) for rank, of in enumerate(frames) if (frame := of[place]) is not None]
-                output.overwrite(
-                    [pipeline.decode(frame, spec, draw_of(rank, place)) for rank, frame in of_ranks], factor
-                )
-                finite = _native.all_finite(output.rows.values.reshape(-1))
-            decoded.append(DecodedGradient(finite, 1e3 * (time.perf_counter() - start)))
-        return decoded
+
+        def overwrite(place: int, spec: TensorSpec, output: Gradient, frames: Sequence[Frame | None]) -> bool:
+            assert isinstance(output, RowGradient)
+            of_ranks = [(draw_of(rank, place), frame) for rank, frame in enumerate(frames) if frame is not None]
+            output.overwrite([pipeline.decode(frame, spec, draw) for draw, frame in of_ranks], factor)
+            return _native.all_finite(output.rows.values.reshape(-1))
+
+        return decode_in_turn(readers, specs, outputs, pipeline.read, overwrite)

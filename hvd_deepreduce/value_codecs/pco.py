@@ -10,7 +10,7 @@ import numpy as np
 from hvd_deepreduce.checks import require_integer
 from hvd_deepreduce.contracts import ValueCodec
 from hvd_deepreduce.errors import InvalidSettingError
-from hvd_deepreduce.pcodec_chunks import PACKAGE, compress, decompress, most_bytes
+from hvd_deepreduce.pcodec_chunks import HIGHEST_LEVEL, PACKAGE, compress, decompress, most_bytes
 from hvd_deepreduce.randomness import Draw
 from hvd_deepreduce.sparse import Support, Values
 
@@ -31,7 +31,7 @@ class PcoValues(ValueCodec):
     portable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        require_integer("pco", "level", self.level, minimum=0, maximum=12)
+        require_integer("pco", "level", self.level, minimum=0, maximum=HIGHEST_LEVEL)
 
     def encode(self, values: Values, support: Support, draw: Draw) -> bytes:
         if values.ndim != 1 or values.dtype not in (np.float32, np.float64):

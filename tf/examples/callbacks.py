@@ -1,18 +1,17 @@
 """What happens around each step of `model.fit`."""
 
-import math
 from collections.abc import Callable
 from typing import Any, SupportsFloat
 
 import tensorflow as tf
 
 from hvd_deepreduce import JsonLinesWriter
-
-LOG_EVERY = 50
+from hvd_deepreduce.demo.schedule import learning_rate_factor
+from hvd_deepreduce.demo.train_options import LOG_EVERY
 
 
 class WarmUpAndCosine(tf.keras.callbacks.Callback):
-    """Linear warm-up over the first tenth of the steps, then half a cosine down to zero."""
+    """See `learning_rate_factor`."""
 
     def __init__(self, highest: float, steps: int) -> None:
         super().__init__()
@@ -20,12 +19,7 @@ class WarmUpAndCosine(tf.keras.callbacks.Callback):
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         """Sets the step's learning rate."""
-        warm_up = max(1, self._steps // 10)
-        if batch < warm_up:
-            factor = (batch + 1) / warm_up
-        else:
-            factor = 0.5 * (1 + math.cos(math.pi * (batch - warm_up) / max(1, self._steps - warm_up)))
-        self.model.optimizer.learning_rate.assign(factor * self._highest)
+        self.model.optimizer.learning_rate.assign(learning_rate_factor(batch, self._steps) * self._highest)
 
 
 class Show(tf.keras.callbacks.Callback):

@@ -13,14 +13,13 @@ import horovod.tensorflow.keras as hvd_keras
 import tensorflow as tf
 from callbacks import Show, TakeBack, WarmUpAndCosine, Write
 from residual_net import make_residual_net
-from rich.console import Console
 from sharded import batches, load, replicas_identical
 from step_clock import StepClock, milliseconds_of_computing
 
 from hvd_deepreduce import JsonLinesWriter
 from hvd_deepreduce.demo.idx import DataError
-from hvd_deepreduce.demo.job_result import JobResult, Volume, result_table
-from hvd_deepreduce.demo.progress import terminal_watched, training_progress
+from hvd_deepreduce.demo.job_result import JobResult, Volume, tell
+from hvd_deepreduce.demo.progress import training_progress
 from hvd_deepreduce.demo.train_options import parse_options
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.tf import DeepReduce
@@ -80,6 +79,8 @@ def train(options: argparse.Namespace) -> None:
 
     part = slice(hvd.rank(), None, hvd.size())
     _, accuracy = model.evaluate(images.test_images[part], images.test_labels[part], batch_size=500, verbose=0)
+    ours = compression if isinstance(compression, DeepReduce) else None
+    dense_bytes = 4 * model.count_params()
     result = JobResult(
         compression=options.compression,
         data=images.name,
@@ -90,11 +91,11 @@ def train(options: argparse.Namespace) -> None:
         parameters=model.count_params(),
         accuracy=float(hvd.allreduce(tf.constant(accuracy), name="accuracy")),
         replicas_identical=replicas_identical(model),
-        volume=volume_per_step(options.compression, compression, model),
+        volume=Volume.per_step(options.compression, dense_bytes, ours.stats() if ours else None),
         times=times,
     )
     if hvd.rank() == 0:
-        tell(result, compression)
+        tell(result, ours.report() if ours else None)
         if log:
             log.write(compression.stats(), accuracy=result.accuracy)
             log.close()
@@ -102,35 +103,6 @@ def train(options: argparse.Namespace) -> None:
             options.json.write_text(result.to_json())
     if not result.replicas_identical:
         raise SystemExit("fashion_mnist: the ranks ended with different parameters")
-
-
-def volume_per_step(wanted: str, compression: Any, model: tf.keras.Model) -> Volume:
-    """Bytes that this rank handed to Horovod."""
-    dense = 4 * model.count_params()
-    if not isinstance(compression, DeepReduce):
-        sent = dense / 2 if wanted == "fp16" else dense
-        return Volume(sent_bytes=sent, dense_bytes=dense, compressed_sent_bytes=sent, compressed_dense_bytes=dense)
-    stats = compression.stats()
-    sent = stats["total"]["sent_bytes"] / stats["steps"]
-    return Volume(
-        sent_bytes=sent + stats["pass_through"]["dense_bytes"],
-        dense_bytes=dense,
-        compressed_sent_bytes=sent,
-        compressed_dense_bytes=stats["total"]["dense_bytes"] / stats["steps"],
-    )
-
-
-def tell(result: JobResult, compression: Any) -> None:
-    """Prints the result and, if there is one, DeepReduce's own report."""
-    console = (
-        Console(highlight=False)
-        if terminal_watched()
-        else Console(width=120, highlight=False, no_color=True, force_terminal=False)
-    )
-    console.print(result_table([result]))
-    console.print(f"parameters identical on all ranks: {'yes' if result.replicas_identical else 'NO'}")
-    if isinstance(compression, DeepReduce):
-        print(compression.report())
 
 
 if __name__ == "__main__":

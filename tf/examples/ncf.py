@@ -7,22 +7,21 @@ loss and with 7-bit values.
 """
 
 import argparse
-import hashlib
 import json
 import time
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
-from rich.console import Console
+from sharded import replicas_identical
 
 from hvd_deepreduce.demo import feedback
 from hvd_deepreduce.demo.feedback import Feedback
-from hvd_deepreduce.demo.progress import terminal_watched, training_progress
-from hvd_deepreduce.demo.ways import DENSE, STOCK, WAYS, Sent, Way, apart_table, ways_table
+from hvd_deepreduce.demo.ncf_options import feedback_of, parse_options
+from hvd_deepreduce.demo.progress import training_progress
+from hvd_deepreduce.demo.ways import DENSE, STOCK, Sent, Way, tell
 from hvd_deepreduce.tf import DistributedGradientTape
 
 EVALUATION_USERS = 250
@@ -104,12 +103,8 @@ def bytes_sent(training: Training, options: argparse.Namespace) -> Sent:
     rest = sum(sizes) - dense
     lookups = 2 * options.batch_size * (1 + options.negatives)
     given = lookups * (4 * options.dimension + 8)
-    if training.rows is None:
-        return Sent(given=given, merged=given, tables=given if training.way == STOCK else dense, rest=rest)
-    stats = training.rows.stats()
-    total, steps = stats["total"], stats["steps"]
-    assert total["given_bytes"] == given * steps
-    return Sent(given=given, merged=total["merged_bytes"] / steps, tables=total["sent_bytes"] / steps, rest=rest)
+    stats = None if training.rows is None else training.rows.stats()
+    return Sent.per_step(training.way, given, dense, rest, stats)
 
 
 def hit_rate(model: NeuralFilter, data: Feedback) -> float:
@@ -122,65 +117,22 @@ def hit_rate(model: NeuralFilter, data: Feedback) -> float:
     return float(hvd.allreduce(tf.constant(float(found)), name="hits", op=hvd.Sum)) / len(data.test_users)
 
 
-def replicas_identical(model: NeuralFilter) -> bool:
-    """Whether all ranks hold the same variables, bit for bit."""
-    digest = hashlib.sha256()
-    for variable in model.variables:
-        digest.update(variable.numpy().tobytes())
-    return len(set(hvd.allgather_object(digest.hexdigest(), name="digest"))) == 1
-
-
-def parse_options() -> argparse.Namespace:
-    """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").partition("\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
-    parser.add_argument(
-        "--ways", nargs="+", default=WAYS, help="stock, sparse_as_dense, or index+value+memory for rows"
-    )
-    parser.add_argument("--data", type=Path, metavar="FILE", help="MovieLens: u.data, ratings.dat or ratings.csv")
-    for name, default, told in (
-        ("steps", 300, "optimizer steps of each way"),
-        ("batch-size", 8192, "positive pairs per rank and step"),
-        ("negatives", 4, "items drawn for each positive pair"),
-        ("users", feedback.USERS, "of generated data"),
-        ("items", feedback.ITEMS, "of generated data"),
-        ("dimension", 64, "of the embeddings"),
-        ("seed", 0, "of data, weights, and stochastic codecs"),
-    ):
-        parser.add_argument(f"--{name}", type=int, default=default, help=told)
-    parser.add_argument("--lr", type=float, default=0.05, help="of Adagrad")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
-    parser.add_argument("--progress", choices=("auto", "bar", "lines", "steps"), default="auto", help="how to show it")
-    options = parser.parse_args()
-    if min(options.steps, options.batch_size, options.negatives, options.users, options.items, options.dimension) < 1:
-        parser.error("sizes and steps are 1 or more")
-    return options
-
-
 def main() -> None:
     """Trains every way in turn."""
-    options = parse_options()
+    options = parse_options((__doc__ or "").partition("\n")[0])
     hvd.init()
     if hvd.size() == 1:
         raise SystemExit("ncf: one process has nothing to exchange; start it with horovodrun -np 2")
     tf.config.threading.set_intra_op_parallelism_threads(1)
-    if options.data:
-        data = feedback.load(options.data, options.seed)
-    else:
-        data = feedback.generate(options.users, options.items, seed=options.seed)
+    data = feedback_of(options)
     if hvd.rank() == 0:
         print(f"{data.name}; {len(data.train_users):,} pairs to train with", flush=True)
     ways = [train(way.format(dimension=options.dimension), data, options) for way in options.ways]
-    identical = all(way.replicas_identical for way in ways)
     if hvd.rank() == 0:
-        console = Console(highlight=False) if terminal_watched() else Console(width=130, highlight=False, no_color=True)
-        console.print(ways_table(ways, f"{data.name}; {options.steps} steps on {hvd.size()} ranks"))
-        console.print(apart_table(ways))
-        console.print(f"variables identical on all ranks: {'yes' if identical else 'NO'}")
+        tell(ways, f"{data.name}; {options.steps} steps on {hvd.size()} ranks", "variables")
         if options.json:
             options.json.write_text(json.dumps([way.as_dict() for way in ways], indent=2) + "\n")
-    if not identical:
+    if not all(way.replicas_identical for way in ways):
         raise SystemExit("ncf: the ranks ended with different variables")
 
 

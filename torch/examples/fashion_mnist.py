@@ -6,14 +6,12 @@ What DeepReduce adds to it: an import, the object from `make_compression`, and t
 """
 
 import argparse
-import math
 from itertools import islice
 from typing import Any
 
 import horovod.torch as hvd
 import torch
 from mixed_precision import MixedPrecision
-from rich.console import Console
 from sharded import accuracy_on_test_images, endless_batches, replicas_identical
 from step_clock import StepClock, TimedCast
 from torch import nn
@@ -21,15 +19,14 @@ from torch.nn.functional import cross_entropy
 
 from hvd_deepreduce import JsonLinesWriter
 from hvd_deepreduce.demo.idx import DataError
-from hvd_deepreduce.demo.job_result import JobResult, Volume, result_table
-from hvd_deepreduce.demo.progress import terminal_watched, training_progress
-from hvd_deepreduce.demo.train_options import parse_options
+from hvd_deepreduce.demo.job_result import JobResult, Volume, tell
+from hvd_deepreduce.demo.progress import training_progress
+from hvd_deepreduce.demo.schedule import learning_rate_factor
+from hvd_deepreduce.demo.train_options import LOG_EVERY, parse_options
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.torch import DeepReduce
 from hvd_deepreduce.torch.demo import image_data
 from hvd_deepreduce.torch.demo.residual_net import ResidualNet
-
-LOG_EVERY = 50
 
 
 def make_compression(wanted: str, model: nn.Module, seed: int, precision: MixedPrecision) -> Any:
@@ -80,6 +77,8 @@ def train(options: argparse.Namespace) -> None:
                 log.write(compression.stats(), compression.errors(), loss=loss.item())
     times = clock.stop(options.steps, compression)
 
+    ours = compression if isinstance(compression, DeepReduce) else None
+    dense_bytes = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     result = JobResult(
         compression=options.compression,
         data=images.name,
@@ -90,11 +89,11 @@ def train(options: argparse.Namespace) -> None:
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         accuracy=accuracy_on_test_images(model, images),
         replicas_identical=replicas_identical(model),
-        volume=volume_per_step(options.compression, compression, model),
+        volume=Volume.per_step(options.compression, dense_bytes, ours.stats() if ours else None),
         times=times,
     )
     if hvd.rank() == 0:
-        tell(result, compression)
+        tell(result, ours.report() if ours else None)
         if log:
             log.write(compression.stats(), accuracy=result.accuracy)
             log.close()
@@ -102,43 +101,6 @@ def train(options: argparse.Namespace) -> None:
             options.json.write_text(result.to_json())
     if not result.replicas_identical:
         raise SystemExit("fashion_mnist: the ranks ended with different parameters")
-
-
-def learning_rate_factor(step: int, steps: int) -> float:
-    """Linear warm-up over the first tenth of the steps, then half a cosine down to zero."""
-    warm_up = max(1, steps // 10)
-    if step < warm_up:
-        return (step + 1) / warm_up
-    return 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1, steps - warm_up)))
-
-
-def volume_per_step(wanted: str, compression: Any, model: nn.Module) -> Volume:
-    """Bytes that this rank handed to Horovod."""
-    dense = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
-    if not isinstance(compression, DeepReduce):
-        sent = dense / 2 if wanted == "fp16" else dense
-        return Volume(sent_bytes=sent, dense_bytes=dense, compressed_sent_bytes=sent, compressed_dense_bytes=dense)
-    stats = compression.stats()
-    sent = stats["total"]["sent_bytes"] / stats["steps"]
-    return Volume(
-        sent_bytes=sent + stats["pass_through"]["dense_bytes"],
-        dense_bytes=dense,
-        compressed_sent_bytes=sent,
-        compressed_dense_bytes=stats["total"]["dense_bytes"] / stats["steps"],
-    )
-
-
-def tell(result: JobResult, compression: Any) -> None:
-    """Prints the result and, if there is one, DeepReduce's own report."""
-    console = (
-        Console(highlight=False)
-        if terminal_watched()
-        else Console(width=120, highlight=False, no_color=True, force_terminal=False)
-    )
-    console.print(result_table([result]))
-    console.print(f"parameters identical on all ranks: {'yes' if result.replicas_identical else 'NO'}")
-    if isinstance(compression, DeepReduce):
-        print(compression.report())
 
 
 if __name__ == "__main__":

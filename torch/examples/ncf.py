@@ -10,21 +10,19 @@ import argparse
 import json
 import time
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import horovod.torch as hvd
 import torch
-from rich.console import Console
 from sharded import replicas_identical
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from hvd_deepreduce.demo import feedback
 from hvd_deepreduce.demo.feedback import Feedback
-from hvd_deepreduce.demo.progress import terminal_watched, training_progress
-from hvd_deepreduce.demo.train_options import positive_integer
-from hvd_deepreduce.demo.ways import DENSE, STOCK, WAYS, Sent, Way, apart_table, ways_table
+from hvd_deepreduce.demo.ncf_options import feedback_of, parse_options
+from hvd_deepreduce.demo.progress import training_progress
+from hvd_deepreduce.demo.ways import DENSE, STOCK, Sent, Way, tell
 from hvd_deepreduce.torch import DistributedOptimizer, sparse_parameters
 
 EVALUATION_USERS = 250
@@ -109,12 +107,8 @@ def bytes_sent(way: str, optimizer: Any, model: NeuralFilter, given: float) -> S
     """Per step, counted on this rank."""
     dense = sum(table.nbytes for table in tables(model))
     rest = sum(parameter.nbytes for parameter in model.parameters()) - dense
-    if way in (STOCK, DENSE):
-        return Sent(given=given, merged=given, tables=given if way == STOCK else dense, rest=rest)
-    stats = optimizer.rows.stats()
-    total, steps = stats["total"], stats["steps"]
-    assert total["given_bytes"] == given * steps
-    return Sent(given=given, merged=total["merged_bytes"] / steps, tables=total["sent_bytes"] / steps, rest=rest)
+    stats = None if way in (STOCK, DENSE) else optimizer.rows.stats()
+    return Sent.per_step(way, given, dense, rest, stats)
 
 
 @torch.no_grad()
@@ -128,56 +122,23 @@ def hit_rate(model: NeuralFilter, data: Feedback) -> float:
     return float(hvd.allreduce(found, name="hits", op=hvd.Sum)) / len(data.test_users)
 
 
-def parse_options() -> argparse.Namespace:
-    """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").partition("\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
-    parser.add_argument(
-        "--ways", nargs="+", default=WAYS, help="stock, sparse_as_dense, or index+value+memory for rows"
-    )
-    parser.add_argument("--data", type=Path, metavar="FILE", help="MovieLens: u.data, ratings.dat or ratings.csv")
-    parser.add_argument("--steps", type=positive_integer, default=300, help="optimizer steps of each way")
-    parser.add_argument("--batch-size", type=positive_integer, default=8192, help="positive pairs per rank and step")
-    parser.add_argument("--negatives", type=positive_integer, default=4, help="items drawn for each positive pair")
-    parser.add_argument("--users", type=positive_integer, default=feedback.USERS, help="of generated data")
-    parser.add_argument("--items", type=positive_integer, default=feedback.ITEMS, help="of generated data")
-    parser.add_argument("--dimension", type=positive_integer, default=64, help="of the embeddings")
-    parser.add_argument("--lr", type=float, default=0.05, help="of Adagrad")
-    parser.add_argument("--seed", type=int, default=0, help="of data, weights, and stochastic codecs")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
-    parser.add_argument("--progress", choices=("auto", "bar", "lines", "steps"), default="auto", help="how to show it")
-    return parser.parse_args()
-
-
 def main() -> None:
     """Trains every way in turn."""
-    options = parse_options()
+    options = parse_options((__doc__ or "").partition("\n")[0])
     hvd.init()
     if hvd.size() == 1:
         raise SystemExit("ncf: one process has nothing to exchange; start it with horovodrun -np 2")
     torch.set_num_threads(1)
-    if options.data:
-        data = feedback.load(options.data, options.seed)
-    else:
-        data = feedback.generate(options.users, options.items, seed=options.seed)
+    data = feedback_of(options)
     if hvd.rank() == 0:
         print(f"{data.name}; {len(data.train_users):,} pairs to train with", flush=True)
     ways = [train(way.format(dimension=options.dimension), data, options) for way in options.ways]
     if hvd.rank() == 0:
-        tell(ways, f"{data.name}; {options.steps} steps on {hvd.size()} ranks")
+        tell(ways, f"{data.name}; {options.steps} steps on {hvd.size()} ranks", "parameters")
         if options.json:
             options.json.write_text(json.dumps([way.as_dict() for way in ways], indent=2) + "\n")
     if not all(way.replicas_identical for way in ways):
         raise SystemExit("ncf: the ranks ended with different parameters")
-
-
-def tell(ways: list[Way], title: str) -> None:
-    """Prints the tables."""
-    console = Console(highlight=False) if terminal_watched() else Console(width=130, highlight=False, no_color=True)
-    console.print(ways_table(ways, title))
-    console.print(apart_table(ways))
-    console.print(f"parameters identical on all ranks: {'yes' if all(w.replicas_identical for w in ways) else 'NO'}")
 
 
 if __name__ == "__main__":

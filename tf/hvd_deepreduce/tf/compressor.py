@@ -13,7 +13,7 @@ import tensorflow as tf
 from horovod.tensorflow.compression import Compressor
 from tensorflow.python.ops import control_flow_util
 
-from hvd_deepreduce.checks import require_flag, require_integer, require_number
+from hvd_deepreduce.checks import require_flag
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, ValueCodec
 from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError, UnsupportedOperationError
 from hvd_deepreduce.settings import (
@@ -25,6 +25,7 @@ from hvd_deepreduce.settings import (
     DEFAULT_TIMEOUT_S,
     DEFAULT_VALUE,
     Settings,
+    require_options,
 )
 from hvd_deepreduce.tf.exchange import Exchange
 from hvd_deepreduce.tf.session import Session
@@ -92,13 +93,8 @@ class DeepReduce(Compressor, tf.Module):  # type: ignore[misc]
         custom_op: bool = True,
     ):
         super().__init__()
-        require_integer("DeepReduce", "min_numel", min_numel, minimum=1, maximum=2**63 - 1)
-        require_integer("DeepReduce", "bucket_bytes", bucket_bytes, minimum=1, maximum=2**63 - 1)
-        require_integer("DeepReduce", "threads", threads, minimum=1, maximum=256)
-        require_number("DeepReduce", "timeout", timeout, minimum=0.001)
+        require_options(name, min_numel=min_numel, bucket_bytes=bucket_bytes, timeout=timeout, threads=threads)
         require_flag("DeepReduce", "custom_op", custom_op)
-        if not isinstance(name, str) or not name:
-            raise InvalidSettingError(f"DeepReduce: name={name!r}; needed is text that is not empty")
         if process_set is not None and not isinstance(process_set, hvd.ProcessSet):
             raise InvalidSettingError(
                 f"DeepReduce: process_set={process_set!r}; needed is a horovod.tensorflow.ProcessSet"
@@ -137,9 +133,7 @@ class DeepReduce(Compressor, tf.Module):  # type: ignore[misc]
 
         Parts left out at the end take their defaults; a fourth part names the memory.
         """
-        settings = Settings.from_string(text)
-        stages = (settings.sparsifier, settings.index, settings.value, settings.memory)
-        return cls(*stages, seed=seed, **options)
+        return cls(*Settings.from_string(text).stages, seed=seed, **options)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def compress(self, tensor: tf.Tensor) -> tuple[tf.Tensor, _Context | None]:

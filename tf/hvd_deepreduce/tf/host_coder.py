@@ -24,6 +24,8 @@ from hvd_deepreduce.probe import PROBE_BYTES
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.statistics import Statistics
 from hvd_deepreduce.tf import arrays, checkpoint, watch
+from hvd_deepreduce.tf.failure import Failure
+from hvd_deepreduce.tf.last_step import LastStep
 from hvd_deepreduce.tf.tensors import Kept, Sent, TensorTable
 
 Array = NDArray[Any]
@@ -49,11 +51,10 @@ class HostCoder:
         timeout_s: float,
         farewell: Callable[[], None],
     ):
-        self.failure: DeepReduceError | None = None
         self.name, self.settings, self.tensors, self.kept = name, settings, tensors, kept
         self.statistics, self.rank, self.size, self.identity = statistics, rank, size, identity
         self.threads, self.timeout_s = threads, timeout_s
-        self._farewell = farewell
+        self._failure = Failure(farewell)
         batch = make_batch(settings, threads)
         self._buckets = [
             Bucket(number, [tensors.specs[index] for index in members], settings, batch, rank, size)
@@ -62,11 +63,7 @@ class HostCoder:
         self._lock = threading.Lock()
         self._watched: dict[int, tuple[int, float]] = {}
         """By bucket under way: the watch's handle, and when it was sent."""
-        self._round: set[int] = set()
-        """Buckets of the last step,"""
-        self._over = False
-        """of which some were decoded: so the next to be encoded begins another. All are encoded before any of these."""
-        self._left = False
+        self._last_step = LastStep()
 
     # --- within the graph ---------------------------------------------------------------------------------------------
 
@@ -143,14 +140,14 @@ class HostCoder:
 
     def last_sent(self) -> Iterator[Sent]:
         """What this rank sent in the last step, unless it was forgotten, or a checkpoint of another restored since."""
-        for number in sorted(self._round):
+        for number in self._last_step.numbers:
             bucket, states = self._buckets[number], self.tensors.members(number)
             if bucket.steps_done == int(self.kept.steps[str(number)].numpy()):
                 yield from (Sent(states[member], frame, draw) for member, frame, draw in bucket.sent_frames())
 
     def forget(self) -> None:
         """What was sent belongs to the last step no more."""
-        self._round.clear()
+        self._last_step.forget()
 
     @property
     def under_way(self) -> bool:
@@ -182,7 +179,7 @@ class HostCoder:
         try:
             self.settings.sparsifier.begin_step(slots)
         except Exception as error:  # the wing's edge: an error on one rank must reach all
-            self._fail(None, error)
+            self._failure.note(error, self.rank)
         return [value for _, of_tensor in slots for value in of_tensor.values()]
 
     def _encode(self, number: int, members: Sequence[int], identity: bytes, step: Any, *given: Array) -> list[Array]:
@@ -191,13 +188,10 @@ class HostCoder:
         slots = [value.copy() for value in given[len(members) :]]
         bundle = b""
         with self._lock:
-            if self._over:
-                self._round.clear()
-            self._over = False
-            self._round.add(number)
+            self._last_step.encoding(number)
         try:
             checkpoint.require_own(identity, self.identity)
-            if self.failure is None:
+            if self._failure.error is None:
                 if bucket.steps_done != int(step):
                     bucket.resume(int(step))
                 rest = iter(slots)
@@ -206,9 +200,9 @@ class HostCoder:
                 bucket.encode(bucket.close())
                 bundle = bucket.bundle()
         except Exception as error:  # as above
-            self._fail(bucket.encoding, error)
-        if self.failure is not None:
-            bundle = bucket.error_bundle(without_rank(self.failure))
+            self._failure.note(error, self.rank, bucket.encoding)
+        if self._failure.error is not None:
+            bundle = bucket.error_bundle(without_rank(self._failure.error))
             slots = list(given[len(members) :])
         with self._lock:
             self._count(number, members, len(bundle))
@@ -229,9 +223,9 @@ class HostCoder:
         with self._lock:
             handle, sent_at = self._watched.pop(number)
             watch.end(handle)
-            self._over = True
-        if self.failure is not None:
-            self.leave(self.failure)
+            self._last_step.decoding()
+        if self._failure.error is not None:
+            self.leave(self._failure.error)
         states[members[0]].statistics.wait_ms += 1e3 * (time.perf_counter() - sent_at)
         outputs: list[Array | None] = [None] * len(states)
         for member in members:
@@ -248,26 +242,9 @@ class HostCoder:
             self.statistics.steps = max(self.statistics.steps, bucket.steps_done)
         return [output for output in outputs if output is not None]
 
-    # --- errors -------------------------------------------------------------------------------------------------------
-
-    def _fail(self, tensor: str | None, error: Exception) -> None:
-        """Takes note that this rank can't go on: in place of its bundles it sends what went wrong from now on."""
-        with self._lock:
-            if self.failure is None:
-                self.failure = failure_of(error, self.rank, tensor)
-
     def leave(self, error: DeepReduceError) -> NoReturn:
-        """Raises, once every rank is known to be about to do the same: the first to exit takes the job down with it."""
-        with self._lock:
-            first, self._left = not self._left, True
-            self.failure = self.failure or error
-        error.add_note(f"(raised by rank {self.rank} of {self.size})")
-        if first:
-            try:
-                self._farewell()
-            except Exception as unheard:  # the error at hand matters more than who else heard of it
-                error.add_note(f"(not every rank answered: {unheard})")
-        raise error
+        """Raises, once every rank is known to be about to do the same."""
+        self._failure.leave(error, self.rank, self.size)
 
 
 def _like(value: tf.Tensor, variable: tf.Variable) -> tf.Tensor:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from hvd_deepreduce.errors import StateMismatchError
-from hvd_deepreduce.saved_state import part_of, require_same
+from hvd_deepreduce.saved_state import steps_and_slots
 from hvd_deepreduce.sparse import TensorSpec, Values
 
 VERSION: Final = 1
@@ -21,10 +21,7 @@ State = Mapping[str, Any]
 
 def require_own(identity: dict[str, Any], state: State) -> None:
     """Raises `StateMismatchError` for a state of another exchange."""
-    if not isinstance(state, Mapping) or state.get("version") != VERSION:
-        raise StateMismatchError("load_state_dict(): this is no state of an exchange of rows, or of another version")
-    require_same(identity, part_of(state, "identity", dict))
-    steps, slots = part_of(state, "steps", dict), part_of(state, "slots", dict)
+    steps, slots = steps_and_slots(identity, state, VERSION)
     if steps.keys() != slots.keys() or not all(type(step) is int and step >= 0 for step in steps.values()):
         raise StateMismatchError(f"load_state_dict(): steps {steps!r}; needed is one number for each table")
 

@@ -15,33 +15,32 @@ from typing import Any, NoReturn
 import numpy as np
 import tensorflow as tf
 
+from hvd_deepreduce import agreement
 from hvd_deepreduce.errors import DeepReduceError, SettingsMismatchError, StateMismatchError
-from hvd_deepreduce.exchange import Bucket
 from hvd_deepreduce.failures import failure_of, without_rank
-from hvd_deepreduce.rows.batch import RowBatch
 from hvd_deepreduce.rows.gradient import RowGradient
 from hvd_deepreduce.rows.merge import Rows, table_of
 from hvd_deepreduce.rows.pipeline import RowPipeline
 from hvd_deepreduce.rows.settings import RowSettings
-from hvd_deepreduce.rows.statistics import RowStatistics, TableStatistics
+from hvd_deepreduce.rows.statistics import RowStatistics
+from hvd_deepreduce.rows.table import Table as NeutralTable
 from hvd_deepreduce.sparse import DTYPES, TensorSpec, Values
 from hvd_deepreduce.tf import row_checkpoint, watch
 from hvd_deepreduce.tf.collectives import gather, gather_now
+from hvd_deepreduce.tf.failure import Failure
 from hvd_deepreduce.tf.introduction import introduce
+from hvd_deepreduce.tf.last_step import LastStep
 from hvd_deepreduce.tf.parameters import name_of
 
 _FAREWELL_S = 10.0
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class Table:
+class Table(NeutralTable):
     """A variable that had a sparse gradient."""
 
-    def __init__(self, spec: TensorSpec, bucket: Bucket, pipeline: RowPipeline):
-        self.spec = spec
-        self.bucket = bucket
-        self.slots: dict[str, Values] = pipeline.new_slots(spec)
-        self.statistics = TableStatistics(spec)
+    def __init__(self, place: int, spec: TensorSpec, pipeline: RowPipeline, *, rank: int, size: int):
+        super().__init__(place, spec, pipeline, rank=rank, size=size)
         self.gradient: RowGradient | None = None
         self.watched = 0
         self.sent_at = 0.0
@@ -70,13 +69,9 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
         self._specs: list[TensorSpec] = []
         self._tables: dict[int, Table] = {}
         self._loaded: Mapping[str, Any] | None = None
-        self._failure: DeepReduceError | None = None
-        self._left = False
+        self._failure = Failure(self._farewell)
         self._begun = False
-        self._round: list[Table] = []
-        """Tables of the last step,"""
-        self._over = False
-        """of which some were decoded: so the next to be encoded begins another. All are encoded before any of these."""
+        self._last_step = LastStep()
         # TensorFlow runs what is in a graph on threads of its own.
         self._lock = threading.RLock()
 
@@ -129,8 +124,7 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
                     f"tensor {name!r} was not there at the first step: give another model a name= of its own"
                 )
             rank, size = self._process_set.rank(), self._process_set.size()
-            bucket = Bucket(place, found, self.settings, RowBatch(self._pipeline), rank, size)
-            known = self._tables[place] = Table(found[0], bucket, self._pipeline)
+            known = self._tables[place] = Table(place, found[0], self._pipeline, rank=rank, size=size)
             self._statistics.tensors.append(known.statistics)
             if self._loaded is not None:
                 self._go_on(known, self._loaded)
@@ -142,25 +136,21 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
         try:
             table.fill(*row_checkpoint.of_table(state, table.spec, table.slots))
         except StateMismatchError as error:  # must reach all, in place of this rank's rows
-            self._failure = self._failure or failure_of(error, table.bucket.rank, table.spec.name)
+            self._failure.note(error, table.bucket.rank, table.spec.name)
 
     # --- in the graph -------------------------------------------------------------------------------------------------
 
     def _encode(self, table: Table, numbers: Array, values: Array, given: Array) -> Array:
         bundle = b""
         with self._lock:
-            if self._over:
-                self._round.clear()
-            self._over = False
-            self._round.append(table)
+            self._last_step.encoding(table.bucket.number)
         try:
-            if self._failure is None:
+            if self._failure.error is None:
                 bundle = self._bundle(table, Rows(numbers, values), int(given))
         except Exception as error:  # the wing's edge: an error on one rank must reach all
-            with self._lock:
-                self._failure = self._failure or failure_of(error, table.bucket.rank, table.spec.name)
-        if self._failure is not None:
-            bundle = table.bucket.error_bundle(without_rank(self._failure))
+            self._failure.note(error, table.bucket.rank, table.spec.name)
+        if self._failure.error is not None:
+            bundle = table.bucket.error_bundle(without_rank(self._failure.error))
         what = f"DeepReduce {self.name!r}, rows of {table.spec.name!r} in step {table.bucket.step}"
         table.watched, table.sent_at = watch.begin(what, self._timeout_s), time.perf_counter()
         with self._lock:
@@ -180,11 +170,11 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
     def _decode(self, table: Table, gathered: Array) -> list[Array]:
         watch.end(table.watched)
         with self._lock:
-            self._over = True
+            self._last_step.decoding()
         table.statistics.wait_ms += 1e3 * (time.perf_counter() - table.sent_at)
         bucket, gradient = table.bucket, table.gradient
-        if self._failure is not None or gradient is None:
-            self._leave(self._failure)
+        if self._failure.error is not None or gradient is None:
+            self._leave(self._failure.error)
         try:
             [decoded] = bucket.decode(gathered.tobytes(), [gradient], 1.0 / bucket.size if self._average else 1.0)
         except DeepReduceError as error:
@@ -197,18 +187,8 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
         return [gradient.rows.numbers, gradient.rows.values]
 
     def _leave(self, error: DeepReduceError | None) -> NoReturn:
-        """Raises, once every rank is known to be about to do the same: the first to exit takes the job down with it."""
         assert error is not None
-        with self._lock:
-            first, self._left = not self._left, True
-            self._failure = self._failure or error
-        error.add_note(f"(raised by rank {self._process_set.rank()} of {self._process_set.size()})")
-        if first:
-            try:
-                self._farewell()
-            except Exception as unheard:  # the error at hand matters more than who else heard of it
-                error.add_note(f"(not every rank answered: {unheard})")
-        raise error
+        self._failure.leave(error, self._process_set.rank(), self._process_set.size())
 
     def _farewell(self) -> None:
         gather_now(b"\n", f"{self.name}.farewell", "farewell", self._process_set, min(self._timeout_s, _FAREWELL_S))
@@ -273,19 +253,13 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
         """Takes the last step's sending back: for a step that the optimizer skipped, on every rank."""
         with self._lock:
             self._require_rest("rollback()")
-            for table in self._round:
-                for _, frame, draw in table.bucket.take_back():
-                    self._pipeline.restore(frame, table.spec, table.slots, draw)
-            self._round.clear()
+            for number in self._last_step.numbers:
+                self._tables[number].take_back()
+            self._last_step.forget()
 
     def _identity(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "settings": str(self.settings),
-            "seed": self.settings.seed,
-            "rank": self._process_set.rank(),
-            "size": self._process_set.size(),
-        }
+        rank, size = self._process_set.rank(), self._process_set.size()
+        return agreement.identity(self.name, self.settings, None, rank=rank, size=size)
 
     def _require_rest(self, caller: str) -> None:
         if any(table.bucket.sent for table in self._tables.values()):

@@ -10,7 +10,7 @@ import horovod.torch as hvd
 import torch
 from horovod.torch.compression import Compressor
 
-from hvd_deepreduce.checks import require_flag, require_integer, require_number
+from hvd_deepreduce.checks import require_flag, require_number
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, ValueCodec
 from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError, UnknownGradientError, UnsupportedOperationError
 from hvd_deepreduce.settings import (
@@ -22,6 +22,7 @@ from hvd_deepreduce.settings import (
     DEFAULT_TIMEOUT_S,
     DEFAULT_VALUE,
     Settings,
+    require_options,
 )
 from hvd_deepreduce.timeline import Timeline
 from hvd_deepreduce.torch import arrays, checkpoint
@@ -87,16 +88,11 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         loss_scale: Callable[[], float] | None = None,
         timeline: Timeline | None = None,
     ):
-        require_integer("DeepReduce", "min_numel", min_numel, minimum=1, maximum=2**63 - 1)
-        require_integer("DeepReduce", "bucket_bytes", bucket_bytes, minimum=1, maximum=2**63 - 1)
-        require_integer("DeepReduce", "threads", threads, minimum=1, maximum=256)
-        require_number("DeepReduce", "timeout", timeout, minimum=0.001)
+        require_options(name, min_numel=min_numel, bucket_bytes=bucket_bytes, timeout=timeout, threads=threads)
         if overlap is not None:
             require_flag("DeepReduce", "overlap", overlap)
         if timeline is not None and not isinstance(timeline, Timeline):
             raise InvalidSettingError(f"DeepReduce: timeline={timeline!r}; needed is a hvd_deepreduce.Timeline")
-        if not isinstance(name, str) or not name:
-            raise InvalidSettingError(f"DeepReduce: name={name!r}; needed is text that is not empty")
         self.settings = Settings.of(sparsifier, index, value, memory, seed)
         self._min_numel = min_numel
         self._options: dict[str, Any] = {
@@ -162,9 +158,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
 
         Parts left out at the end take their defaults; a fourth part names the memory.
         """
-        settings = Settings.from_string(text)
-        stages = (settings.sparsifier, settings.index, settings.value, settings.memory)
-        return cls(named_parameters, *stages, seed=seed, **options)
+        return cls(named_parameters, *Settings.from_string(text).stages, seed=seed, **options)
 
     def compress(self, tensor: torch.Tensor) -> tuple[torch.Tensor, _Context | torch.Tensor | None]:
         """Encodes a gradient and hands Horovod a probe to reduce in its place.

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import horovod.torch as hvd
 
+from hvd_deepreduce import failures
 from hvd_deepreduce.errors import DeepReduceError
 from hvd_deepreduce.torch.collectives import finish_gather, start_gather
 
@@ -14,10 +15,9 @@ FAREWELL_S = 10.0
 
 def leave(error: DeepReduceError, name: str, process_set: Any, timeout_s: float) -> NoReturn:
     """Raises `error`; waits for the other ranks first, as the first to exit takes the job down with it."""
-    error.add_note(f"(raised by rank {hvd.rank()} of {hvd.size()})")
-    try:
+
+    def farewell() -> None:
         handle = start_gather(b"\n", f"{name}.farewell", process_set)
         finish_gather(handle, "farewell", min(timeout_s, FAREWELL_S))
-    except Exception as unheard:  # the error at hand matters more than who else heard of it
-        error.add_note(f"(not every rank answered: {unheard})")
-    raise error
+
+    failures.leave(error, hvd.rank(), hvd.size(), farewell)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from hvd_deepreduce.errors import StateMismatchError
-from hvd_deepreduce.saved_state import part_of, require_same
+from hvd_deepreduce.rows.table import Table
+from hvd_deepreduce.saved_state import steps_and_slots
 from hvd_deepreduce.torch import arrays
 from hvd_deepreduce.torch.checkpoint import VERSION, saved_slot
-
-if TYPE_CHECKING:
-    from hvd_deepreduce.torch.row_exchange import Table
 
 
 def save(identity: dict[str, Any], tables: Sequence[Table]) -> dict[str, Any]:
@@ -30,10 +28,7 @@ def save(identity: dict[str, Any], tables: Sequence[Table]) -> dict[str, Any]:
 
 def load(identity: dict[str, Any], table_of: Callable[[str], Table], state: Mapping[str, Any]) -> None:
     """The inverse of `save`; raises `StateMismatchError`, with nothing changed, for a state of another exchange."""
-    if not isinstance(state, Mapping) or state.get("version") != VERSION:
-        raise StateMismatchError("load_state_dict(): this is no state of an exchange of rows, or of another version")
-    require_same(identity, part_of(state, "identity", dict))
-    steps, slots = part_of(state, "steps", dict), part_of(state, "slots", dict)
+    steps, slots = steps_and_slots(identity, state, VERSION)
     known = [name for name, _, _ in identity["tensors"]]
     if not all(name in known and type(step) is int and step >= 0 for name, step in steps.items()):
         raise StateMismatchError(f"load_state_dict(): steps {steps!r}; needed is one number for each table")

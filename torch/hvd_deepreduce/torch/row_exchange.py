@@ -10,7 +10,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
@@ -19,28 +18,17 @@ import torch
 
 from hvd_deepreduce import agreement
 from hvd_deepreduce.errors import DeepReduceError, SettingsMismatchError
-from hvd_deepreduce.exchange import Bucket
-from hvd_deepreduce.rows.batch import RowBatch
 from hvd_deepreduce.rows.gradient import RowGradient
 from hvd_deepreduce.rows.pipeline import RowPipeline
 from hvd_deepreduce.rows.settings import RowSettings
-from hvd_deepreduce.rows.statistics import RowStatistics, TableStatistics
-from hvd_deepreduce.sparse import TensorSpec, Values
+from hvd_deepreduce.rows.statistics import RowStatistics
+from hvd_deepreduce.rows.table import Table
+from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.torch import arrays, row_checkpoint
 from hvd_deepreduce.torch.collectives import finish_gather
 from hvd_deepreduce.torch.farewell import leave
 from hvd_deepreduce.torch.introduction import Introduction
 from hvd_deepreduce.torch.outbox import Outbox
-
-
-@dataclass(eq=False)
-class Table:
-    """A parameter that had a sparse gradient."""
-
-    spec: TensorSpec
-    bucket: Bucket
-    slots: dict[str, Values]
-    statistics: TableStatistics
 
 
 class RowExchange:
@@ -140,12 +128,9 @@ class RowExchange:
         """What lasts from step to step for a parameter, made at the first call; needs `hvd.init()` only."""
         place = self._place_of[name]
         if place not in self._tables:
-            spec = self.specs[place]
             rank, size = self._process_set.rank(), self._process_set.size()
-            bucket = Bucket(place, [spec], self.settings, RowBatch(self._pipeline), rank, size)
-            statistics = TableStatistics(spec)
-            self._statistics.tensors.append(statistics)
-            self._tables[place] = Table(spec, bucket, self._pipeline.new_slots(spec), statistics)
+            table = self._tables[place] = Table(place, self.specs[place], self._pipeline, rank=rank, size=size)
+            self._statistics.tensors.append(table.statistics)
         return self._tables[place]
 
     def _merged(self, table: Table, gradient: torch.Tensor, scale: float) -> RowGradient:
@@ -241,21 +226,13 @@ class RowExchange:
         with self._lock:
             self._require_rest("rollback()")
             for number in sorted(self._round):
-                table = self._tables[number]
-                for _, frame, draw in table.bucket.take_back():
-                    self._pipeline.restore(frame, table.spec, table.slots, draw)
+                self._tables[number].take_back()
             self._round.clear()
 
     def identity(self) -> dict[str, Any]:
         """What a saved state must have in common with the exchange it is loaded into."""
-        return {
-            "name": self.name,
-            "settings": str(self.settings),
-            "seed": self.settings.seed,
-            "rank": self._process_set.rank(),
-            "size": self._process_set.size(),
-            "tensors": [[spec.name, list(spec.shape), spec.dtype] for spec in self.specs],
-        }
+        rank, size = self._process_set.rank(), self._process_set.size()
+        return agreement.identity(self.name, self.settings, self.specs, rank=rank, size=size)
 
     def _require_rest(self, caller: str) -> None:
         if self._outbox.numbers:
