@@ -76,8 +76,11 @@ contents() {
       -not -path "/proc/*" -not -path "/usr/lib/*" 2>/dev/null | head -3)
     [ -z "$found" ] || fail "it holds $found"
     python - <<END
-import hvd_deepreduce, pathlib
-assert pathlib.Path(hvd_deepreduce.__file__).is_relative_to("/opt/hvd_deepreduce"), hvd_deepreduce.__file__
+import pathlib
+import hvd_deepreduce
+from hvd_deepreduce.tf import native_library
+for path in hvd_deepreduce.__file__, native_library.compiled():
+    assert pathlib.Path(path).is_relative_to("/opt/hvd_deepreduce"), path
 END
     while read -r pin; do
       case $pin in "#"*) continue ;; esac

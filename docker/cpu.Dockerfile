@@ -30,6 +30,8 @@ COPY . /src
 RUN cd /src \
  && /opt/hvd_deepreduce/bin/python -m pip wheel -q --no-build-isolation --no-cache-dir --no-deps -w /tmp/wheel . \
  && /opt/hvd_deepreduce/bin/python -m pip install -q --no-cache-dir --no-deps /tmp/wheel/*.whl \
+ && (cd / && /opt/hvd_deepreduce/bin/python -c \
+     'from hvd_deepreduce.tf import native_library as ops; print("TensorFlow ops:", ops.compiled(ops.FOR_ALL))') \
  # Of the sources stays what tests and examples read, and nothing that could stand in for the installed package.
  && rm -rf /opt/hvd_deepreduce/setup-logs build *.egg-info torch/hvd_deepreduce tf/hvd_deepreduce \
  && find hvd_deepreduce -mindepth 1 -maxdepth 1 -not -name native -exec rm -rf {} +

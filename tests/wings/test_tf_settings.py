@@ -134,6 +134,7 @@ def test_without_ops_gradients_are_coded_in_python(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     native_library.load.cache_clear()
+    monkeypatch.setattr(native_library, "FOR_ALL", tmp_path / "none")
     monkeypatch.setenv("HVD_DEEPREDUCE_CACHE", str(tmp_path))
     monkeypatch.setenv("CXX", "false")
     assert native_library.load() is None
@@ -144,3 +145,12 @@ def test_without_ops_gradients_are_coded_in_python(
     assert native_library.load() is None
     assert not caplog.text
     native_library.load.cache_clear()
+
+
+def test_ops_that_came_with_the_environment_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    theirs = native_library.compiled()
+    name = Path(theirs.parent.name) / theirs.name
+    (tmp_path / name.parent).mkdir()
+    (tmp_path / name).touch()
+    monkeypatch.setattr(native_library, "FOR_ALL", tmp_path)
+    assert native_library.compiled() == tmp_path / name

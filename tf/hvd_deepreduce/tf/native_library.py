@@ -1,7 +1,8 @@
 """Compiles the TensorFlow ops for the TensorFlow that is installed, once, and loads them.
 
 `make env` does it ahead of use. What is compiled is kept in `HVD_DEEPREDUCE_CACHE` (`~/.cache/hvd_deepreduce` by
-default), under a name that says for what.
+default), under a name that says for what. An image brings them along in the environment itself,
+`FOR_ALL`, since its user's home begins empty: `compiled(FOR_ALL)` puts them there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import logging
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -28,6 +30,7 @@ _HERE = Path(__file__).parent / "native"
 _KERNELS = Path(hvd_deepreduce.__file__).parent / "native"
 _FLAGS = ("-shared", "-fPIC", "-O2", "-std=c++17", "-ffp-contract=off")
 _SWITCH = "HVD_DEEPREDUCE_TF_OP"
+FOR_ALL = Path(sys.prefix) / "share/hvd_deepreduce/tensorflow-ops"
 
 
 class Library(NamedTuple):
@@ -63,15 +66,22 @@ def load() -> Library | None:
     return library
 
 
-def compiled() -> Path:
-    """The file with the ops, compiled if it is not there; ranks that start together wait for the first of them."""
+def compiled(folder: Path | None = None) -> Path:
+    """The file with the ops, compiled into `folder` (the cache by default) if it is nowhere.
+
+    Ranks that start together wait for the first of them.
+    """
     flags = [*_FLAGS, *(flag.replace("-I", "-isystem", 1) for flag in tf.sysconfig.get_compile_flags())]
     link = tf.sysconfig.get_link_flags()
     sources = sorted([*_HERE.glob("*.?pp"), *_KERNELS.glob("*.hpp")])
     key = hashlib.sha256(repr([flags, link]).encode())
     for source in sources:
         key.update(source.read_bytes())
-    path = _cache() / f"tensorflow-{tf.__version__}-{key.hexdigest()[:16]}" / "deepreduce_ops.so"
+    name = f"tensorflow-{tf.__version__}-{key.hexdigest()[:16]}/deepreduce_ops.so"
+    for_all = FOR_ALL / name
+    if for_all.is_file():
+        return for_all
+    path = (folder or _cache()) / name
     if path.is_file():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,8 +89,8 @@ def compiled() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.is_file():
             compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
-            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-                made = Path(folder) / path.name
+            with tempfile.TemporaryDirectory(dir=path.parent) as building:
+                made = Path(building) / path.name
                 command = [compiler, *flags, f"-I{_HERE}", f"-I{_KERNELS}", str(_HERE / "ops.cpp"), "-o", str(made)]
                 subprocess.run([*command, *link], check=True, capture_output=True, text=True)
                 made.replace(path)
