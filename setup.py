@@ -23,6 +23,13 @@ def is_outdated(compiled: str, source: str) -> bool:
     return not Path(compiled).exists() or Path(compiled).stat().st_mtime_ns <= newest
 
 
+# `docker build` hands on an argument that nobody gave as an empty one.
+if not os.environ.get("MAKE_JOBS"):
+    os.environ.pop("MAKE_JOBS", None)
+elif not os.environ["MAKE_JOBS"].isdigit():
+    raise SystemExit(
+        f"MAKE_JOBS={os.environ['MAKE_JOBS']!r} is no number of compilers at once; leave it out for all processors"
+    )
 ParallelCompile("MAKE_JOBS", needs_recompile=is_outdated).install()
 
 setup(

@@ -9,7 +9,7 @@
 # Environment:
 #   PIP_CERT, PIP_FIND_LINKS   the certificates, and a folder of wheels, that this machine's pip needs; RUN sees them
 #   PIP_EXTRA_INDEX_URL        likewise
-#   MAKE_JOBS                  compilers at once for Horovod (default: number of processors)
+#   MAKE_JOBS                  compilers at once (default: number of processors)
 #   CUDA_HOME                  the toolkit (default: /usr/local/cuda)
 #   COLD=1                     build from nothing: no layer and no Horovod of an earlier build
 set -euo pipefail

@@ -8,7 +8,7 @@
 # Environment:
 #   PYTHON                 interpreter to use (Python 3.11); found by itself otherwise
 #   HVD_DEEPREDUCE_CACHE   where the built Horovod wheel is kept (default: ~/.cache/hvd_deepreduce)
-#   MAKE_JOBS              compilers at once for Horovod (default: number of processors)
+#   MAKE_JOBS              compilers at once (default: number of processors)
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

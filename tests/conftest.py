@@ -8,7 +8,12 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 pytest.register_assert_rewrite("conformance", "wings")
-JOBS = ("tests/wings/", "tests/docs/test_python_blocks.py")
+JOBS = "tests/wings/"
+# Jobs that measure no time, and so may run beside the others.
+TIMELESS = (
+    "tests/docs/test_python_blocks.py",
+    *(f"tests/wings/test_{name}.py" for name in ("tf_jobs", "tf_rows", "tf_examples", "torch_rows")),
+)
 
 # Derandomised by default, so that a run in CI is the run on a desk; HYPOTHESIS_PROFILE=search looks for new cases, and
 # for twenty times as long (conformance/inputs.py).
@@ -18,13 +23,15 @@ settings.register_profile("search", max_examples=2000, suppress_health_check=[He
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-class JobsOnOneWorker(LoadScopeScheduling):
-    """Real jobs run one after another, beside the other tests: each fills the cores, and some measure time."""
+class JobsOneAfterAnother(LoadScopeScheduling):
+    """Real jobs run in two rows, beside the other tests: each job fills the cores, and some measure time."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(TIMELESS):
+            return "timeless jobs"
         return "jobs" if nodeid.startswith(JOBS) else nodeid
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> JobsOnOneWorker:
-    return JobsOnOneWorker(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> JobsOneAfterAnother:
+    return JobsOneAfterAnother(config, log)
