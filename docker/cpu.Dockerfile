@@ -33,8 +33,8 @@ RUN cd /src \
  && (cd / && /opt/hvd_deepreduce/bin/python -c \
      'from hvd_deepreduce.tf import native_library as ops; print("TensorFlow ops:", ops.compiled(ops.FOR_ALL))') \
  # Of the sources stays what tests and examples read, and nothing that could stand in for the installed package.
- && rm -rf /opt/hvd_deepreduce/setup-logs build *.egg-info torch/hvd_deepreduce tf/hvd_deepreduce \
- && find hvd_deepreduce -mindepth 1 -maxdepth 1 -not -name native -exec rm -rf {} +
+ && rm -rf /opt/hvd_deepreduce/setup-logs build *.egg-info torch/hvd_deepreduce \
+ && find hvd_deepreduce tf/hvd_deepreduce/tf -mindepth 1 -maxdepth 1 -not -name native -exec rm -rf {} +
 
 FROM packages
 RUN useradd --create-home --uid 1000 --shell /bin/bash hvd

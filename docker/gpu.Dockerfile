@@ -50,8 +50,8 @@ COPY . /src
 RUN cd /src \
  && pip wheel -q --no-build-isolation --no-cache-dir --no-deps -w /tmp/wheel . \
  && pip install -q --no-cache-dir --no-deps /tmp/wheel/hvd_deepreduce-*.whl \
- && rm -rf build *.egg-info torch/hvd_deepreduce tf/hvd_deepreduce \
- && find hvd_deepreduce -mindepth 1 -maxdepth 1 -not -name native -exec rm -rf {} +
+ && rm -rf build *.egg-info torch/hvd_deepreduce \
+ && find hvd_deepreduce tf/hvd_deepreduce/tf -mindepth 1 -maxdepth 1 -not -name native -exec rm -rf {} +
 
 FROM packages
 RUN useradd --create-home --uid 1000 --shell /bin/bash hvd

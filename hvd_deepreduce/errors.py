@@ -37,6 +37,10 @@ class UnknownGradientError(DeepReduceError):
     """A gradient that belongs to none of the named parameters."""
 
 
+class ChangedGradientError(DeepReduceError):
+    """A gradient was changed after it was handed over and before it was summed: the change would be lost."""
+
+
 class RemoteRankError(DeepReduceError):
     """Another rank failed; the message holds its rank and its own words."""
 

@@ -85,6 +85,15 @@ _MISMATCHES = (
     ),
 )
 
+_CHANGES = (
+    Fault(
+        "clipped",
+        "Gradients clipped between `backward()` and `step()`",
+        ("ChangedGradientError: tensor 'clipped.", "its gradient was changed between backward() and step()"),
+        "faults.py",
+    ),
+)
+
 _EXCEPTIONS = (
     Fault(
         "exception",
@@ -258,7 +267,7 @@ TF_FAULTS = (
     ),
 )
 
-FAULTS = (*_OPERATIONS, *_MISMATCHES, *_EXCEPTIONS, *_BYTES, *_ABSENCES)
+FAULTS = (*_OPERATIONS, *_MISMATCHES, *_CHANGES, *_EXCEPTIONS, *_BYTES, *_ABSENCES)
 # The end of one that is caught above, in a script that does not catch it.
 UNCAUGHT = Fault(
     "exception",

@@ -52,6 +52,8 @@ def train(fault: str) -> None:
         if faulty and step == (STEP if fault in LATER else 0):
             print(f"FAULT {fault}", flush=True)
         batch_loss(model, hvd.rank(), step).backward()
+        if fault == "clipped":
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
         optimizer.step()
 
 

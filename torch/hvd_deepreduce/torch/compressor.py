@@ -179,7 +179,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
             state = None
             try:
                 state = self._state_of(given)
-                session.put(state, tensor, self.current_scale())
+                session.put(state, tensor, self.current_scale(), given)
             except Exception as error:  # the wing's edge: an error on one rank must reach all
                 session.fail(state.spec.name if state else None, error)
             return session.probe_tensor(), _Context(state, tensor)

@@ -112,7 +112,7 @@ def _take_over(optimizer: Any, exchange: RowExchange, names: dict[torch.Tensor, 
         assert parameter.grad is not None
         # As Horovod does, but for its own fp16, which fails on sparse gradients unless it is told the dtype.
         context = parameter.grad.dtype if compression is hvd.Compression.fp16 else None
-        return exchange.start(name, parameter.grad), context
+        return exchange.start(name, parameter.grad, parameter), context
 
     def allreduce(parameter: torch.Tensor) -> Any:
         if parameter.grad is None and exchange.knows(names[parameter]) and not optimizer.sparse_as_dense:

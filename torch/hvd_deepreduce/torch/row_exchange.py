@@ -17,7 +17,7 @@ import horovod.torch as hvd
 import torch
 
 from hvd_deepreduce import agreement
-from hvd_deepreduce.errors import DeepReduceError, SettingsMismatchError
+from hvd_deepreduce.errors import ChangedGradientError, DeepReduceError, SettingsMismatchError
 from hvd_deepreduce.rows.gradient import RowGradient
 from hvd_deepreduce.rows.pipeline import RowPipeline
 from hvd_deepreduce.rows.settings import RowSettings
@@ -27,6 +27,7 @@ from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.torch import arrays, row_checkpoint
 from hvd_deepreduce.torch.collectives import finish_gather
 from hvd_deepreduce.torch.farewell import leave
+from hvd_deepreduce.torch.handed import Handed
 from hvd_deepreduce.torch.introduction import Introduction
 from hvd_deepreduce.torch.outbox import Outbox
 
@@ -83,7 +84,7 @@ class RowExchange:
         """Whether a parameter's gradients are sparse, as far as one can tell."""
         return name in self._known
 
-    def start(self, name: str, gradient: torch.Tensor) -> Callable[[], torch.Tensor]:
+    def start(self, name: str, gradient: torch.Tensor, parameter: torch.Tensor) -> Callable[[], torch.Tensor]:
         """Sends a sparse gradient on its way; what is returned waits for the sum of all ranks, merged.
 
         Waits for no other rank, but at the very first call, which compares settings.
@@ -110,7 +111,7 @@ class RowExchange:
                 own = None
             if not table.bucket.sent:
                 self._outbox.send(table.bucket)
-            return partial(self._finish, table, own, gradient, scale)
+            return partial(self._finish, table, own, Handed.over(gradient, parameter), scale)
 
     def _begin(self) -> None:
         if self._begun:
@@ -152,10 +153,14 @@ class RowExchange:
 
     # --- in -----------------------------------------------------------------------------------------------------------
 
-    def _finish(self, table: Table, own: RowGradient | None, gradient: torch.Tensor, scale: float) -> torch.Tensor:
+    def _finish(self, table: Table, own: RowGradient | None, handed: Handed, scale: float) -> torch.Tensor:
         with self._lock:
             if own is None or self._outbox.failure is not None:
                 self._leave(self._outbox.failure)
+            try:
+                handed.require_unchanged(table.spec.name)
+            except ChangedGradientError as error:
+                self._leave(error)
             bucket = table.bucket
             start = time.perf_counter()
             sent = self._outbox.finish(bucket.number)
@@ -169,7 +174,7 @@ class RowExchange:
             table.statistics.add(bucket.encoded[0])
             try:
                 [decoded] = bucket.decode(gathered, [own], 1.0 / bucket.size if self._average else 1.0)
-                merged = arrays.sparse_like(own.rows, gradient, scale)
+                merged = arrays.sparse_like(own.rows, handed.gradient, scale)
             except DeepReduceError as error:
                 self._leave(error)
             except Exception as error:  # the wing's edge

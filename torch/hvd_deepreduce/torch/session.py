@@ -13,7 +13,13 @@ import torch
 
 from hvd_deepreduce import agreement
 from hvd_deepreduce.batch import make_batch
-from hvd_deepreduce.errors import DeepReduceError, RemoteRankError, SettingsMismatchError, UnsupportedOperationError
+from hvd_deepreduce.errors import (
+    ChangedGradientError,
+    DeepReduceError,
+    RemoteRankError,
+    SettingsMismatchError,
+    UnsupportedOperationError,
+)
 from hvd_deepreduce.exchange import Bucket
 from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.probe import PROBE_BYTES, Probe
@@ -23,6 +29,7 @@ from hvd_deepreduce.timeline import Timeline, span
 from hvd_deepreduce.torch import arrays, streams
 from hvd_deepreduce.torch.collectives import finish_gather
 from hvd_deepreduce.torch.farewell import FAREWELL_S, leave
+from hvd_deepreduce.torch.handed import Handed
 from hvd_deepreduce.torch.introduction import Introduction
 from hvd_deepreduce.torch.outbox import Outbox
 from hvd_deepreduce.torch.parameters import NamedParameters
@@ -117,8 +124,11 @@ class Session:
             self._probes = list(torch.tensor([self._probe.values()] * _PROBES_AT_ONCE).unbind())
         return self._probes.pop()
 
-    def put(self, state: TensorState, gradient: torch.Tensor, scale: float) -> None:
-        """Takes a gradient that is `scale` times too large, and sends its bucket when it was the last one missing."""
+    def put(self, state: TensorState, gradient: torch.Tensor, scale: float, given: torch.Tensor) -> None:
+        """Takes a gradient that is `scale` times too large, and sends its bucket when it was the last one missing.
+
+        `given` is what Horovod handed over: the gradient, or one whose elements share storage.
+        """
         if not self._under_way:
             self._require_no_other()
             self._require_same_place()
@@ -133,6 +143,7 @@ class Session:
         bucket = self._buckets[state.bucket]
         bucket.require_new(state.member)
         bucket.put(state.member, state.take(gradient, scale), state.slots)
+        state.handed = Handed.over(given, state.parameter)
         self._unsent.add(bucket.number)
         if bucket.full:
             self._send(bucket)
@@ -202,6 +213,8 @@ class Session:
         self._send_all()
         if self._outbox.failure is not None:
             self.leave(self._outbox.failure)
+        if not self._round:
+            self._require_unchanged()
         if state is None or Probe.failed(reduced):
             self.leave(self._find_remote_error())
         try:
@@ -218,6 +231,15 @@ class Session:
                     f"bucket by {self._factors[bucket.number]:.6g}; use one op for all gradients"
                 )
             )
+
+    def _require_unchanged(self) -> None:
+        """Before the first gradient of a step is overwritten: later, writes of our own would count."""
+        try:
+            for state in self.tensors.all:
+                if state.handed is not None:
+                    state.handed.require_unchanged(state.spec.name)
+        except ChangedGradientError as error:
+            self.leave(error)
 
     def _receive(self, bucket: Bucket, asking: TensorState, factor: float) -> None:
         """Waits for a bucket's bundles, and overwrites the gradients of all its tensors."""

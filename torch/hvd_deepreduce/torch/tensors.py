@@ -17,6 +17,7 @@ from hvd_deepreduce.sparse import TensorSpec
 from hvd_deepreduce.statistics import TensorStatistics
 from hvd_deepreduce.torch import arrays
 from hvd_deepreduce.torch.device import DeviceGradient, DevicePipeline, handles
+from hvd_deepreduce.torch.handed import Handed
 from hvd_deepreduce.torch.parameters import NamedParameters
 from hvd_deepreduce.torch.streams import Marker
 
@@ -26,6 +27,7 @@ class TensorState:
     """One compressed tensor."""
 
     spec: TensorSpec
+    parameter: torch.Tensor = field(repr=False)
     bucket: int
     member: int
     statistics: TensorStatistics
@@ -35,6 +37,8 @@ class TensorState:
     pipeline: Pipeline | DevicePipeline
     gradient: torch.Tensor | None = field(default=None, repr=False)
     """The gradient under way: what `compress` was given, to be overwritten in place."""
+    handed: Handed | None = field(default=None, repr=False)
+    """The same, as it was then."""
     values: Gradient | None = field(default=None, repr=False)
     """Its elements without the loss scale; they share its memory where they can."""
     scale: float = 1.0
@@ -54,7 +58,7 @@ class TensorState:
         if self.gradient is not None and self.values is not None:
             flat = self.values.values if isinstance(self.values, DeviceGradient) else torch.from_numpy(self.values)
             arrays.write_back(flat, self.gradient, self.scale)
-        self.gradient = self.values = None
+        self.gradient = self.values = self.handed = None
 
 
 class TensorTable:
@@ -97,7 +101,9 @@ class TensorTable:
                 self.devices.add(parameter.device)
                 for slot in self._settings.memory.slots:
                     slots[slot] = torch.zeros(spec.numel, dtype=dtype, device=parameter.device)
-            self._states.append(TensorState(spec, *bucket_of[index], statistics[index], slots, dtype, pipeline))
+            self._states.append(
+                TensorState(spec, parameter, *bucket_of[index], statistics[index], slots, dtype, pipeline)
+            )
 
     @property
     def all(self) -> list[TensorState]:
