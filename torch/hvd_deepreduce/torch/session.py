@@ -28,6 +28,7 @@ from hvd_deepreduce.statistics import Statistics
 from hvd_deepreduce.timeline import Timeline, span
 from hvd_deepreduce.torch import arrays, streams
 from hvd_deepreduce.torch.collectives import finish_gather
+from hvd_deepreduce.torch.crowd import warn_of_crowd
 from hvd_deepreduce.torch.farewell import FAREWELL_S, leave
 from hvd_deepreduce.torch.handed import Handed
 from hvd_deepreduce.torch.introduction import Introduction
@@ -95,6 +96,7 @@ class Session:
         except SettingsMismatchError as error:
             self.leave(error)
         self.prepare()
+        warn_of_crowd(state.parameter for state in self.tensors.all)
         self._begun = True
 
     def prepare(self) -> None:
