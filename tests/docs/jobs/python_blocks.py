@@ -41,6 +41,7 @@ def new_world(number: int, wrapped: bool) -> dict[str, Any]:
         "compression": compression,
         "scaler": torch.amp.GradScaler("cpu"),
         "step": 50,
+        "batches": [(torch.ones(8, 64), torch.zeros(8, dtype=torch.int64))],
         "loss": model(torch.ones(8, 64)).square().mean(),
     }
 
