@@ -40,7 +40,8 @@ class Bloom(IndexCodec):
     values are read: "p0" takes them all. The others take as many as were kept: "p1" at random, "leftmost", "middle" and
     "rightmost" neighbours in order, "p2" those that are likely to have been kept (Algorithm 1). "naive" takes the
     leftmost but gives them the values of the kept positions in turn, so that all are shifted after the first false
-    positive; it is there to compare with. What is missed or wrong ends in the residual.
+    positive; it is there to compare with. What is missed or wrong ends in the residual, up to the largest finite
+    value.
 
     A filter takes 1.44 log2(1/fpr) bits per kept element. `engine="pybloom"` makes and tests it with pybloom-live: some
     microseconds for each position, for comparison.
