@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from hvd_deepreduce import _native, pybloom
-from hvd_deepreduce.checks import require_number, varint_size
+from hvd_deepreduce.checks import quoted, require_number, varint_size
 from hvd_deepreduce.contracts import IndexCodec
 from hvd_deepreduce.errors import CorruptPayloadError, InvalidSettingError
 from hvd_deepreduce.randomness import Draw
@@ -59,7 +59,9 @@ class Bloom(IndexCodec):
     def __post_init__(self) -> None:
         for setting, value, allowed in (("policy", self.policy, _POLICIES), ("engine", self.engine, _WIRE_IDS)):
             if value not in tuple(allowed):
-                raise InvalidSettingError(f"bloom: {setting}={value!r}; allowed are {', '.join(map(repr, allowed))}")
+                raise InvalidSettingError(
+                    f"bloom: {setting}={quoted(value)}; allowed are {', '.join(map(repr, allowed))}"
+                )
         require_number("bloom", "fpr", self.fpr, minimum=_LOWEST_FPR, maximum=_HIGHEST_FPR)
         if self.engine == "pybloom" and importlib.util.find_spec("pybloom_live") is None:
             raise InvalidSettingError('bloom: engine="pybloom" needs pybloom-live: pip install hvd-deepreduce[bloom]')

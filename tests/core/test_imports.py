@@ -23,7 +23,7 @@ TABLE = {
     "randomness": {"errors"},
     "sparse": {"errors", "checks", "_native"},
     "contracts": {"errors", "randomness", "sparse"},
-    "centroids": {"errors", "sparse", "_native"},
+    "centroids": {"errors", "checks", "sparse", "_native"},
     "curves": {"sparse"},
     "kept_back": {"sparse", "_native"},
     "pcodec_chunks": {"errors"},
@@ -37,7 +37,7 @@ TABLE = {
     "saved_state": BASE,
     "pipeline": STAGE | {"wire", "registry", "settings", "step_error"},
     "records": {"errors", "agreement"},
-    "writers": {"errors", "records"},
+    "writers": {"errors", "checks", "records"},
     "report": {"records", "report"},
 }
 
