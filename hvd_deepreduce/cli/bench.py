@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from hvd_deepreduce.checks import require_fraction, require_integer
+from hvd_deepreduce.console import PlainConsole
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.measure import Measurement, measure
 from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
     pairs = _pairs(options.index, options.value) if stagewise else []
     combinations = [("", _settings(sparsifier, *pair)) for sparsifier in sparsifiers for pair in pairs]
     combinations += [(recipe, Settings.from_string(recipe)) for recipe in options.recipe or []]
-    console = Console(stderr=True, highlight=False)
+    console = PlainConsole(stderr=True)
     gradients = _load(options.gradients) if options.gradients else _capture(options, densities[0], console)
     found: list[tuple[str, Measurement]] = []
     work = [(name, gradient, *one) for name, gradient in gradients.items() for one in combinations]
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps([one.as_dict() for _, one in found], indent=1))  # noqa: T201 (what was asked for)
     else:
-        wide = Console(highlight=False, width=max(_WIDTH, Console().width))
+        wide = PlainConsole(width=max(_WIDTH, PlainConsole().width))
         for table in _tables(found):
             wide.print(table)
     if options.plot:
@@ -103,7 +103,7 @@ def _load(paths: Sequence[Path]) -> dict[str, Any]:
     return gradients
 
 
-def _capture(options: argparse.Namespace, density: float, console: Console) -> dict[str, Any]:
+def _capture(options: argparse.Namespace, density: float, console: PlainConsole) -> dict[str, Any]:
     steps = _PLAIN_STEP
     if options.compensated is not None:
         require_integer("capture", "compensated", options.compensated, minimum=1, maximum=10**6)

@@ -155,6 +155,37 @@ def bundle(settings: Settings) -> bytes:
     return bucket.bundle()
 
 
+# A folder of its own would be needed for "[/b]": in a file's name the slash is another character.
+FOREIGN = "[red]x[\u2044b] :smile: [link=y]"
+
+
+def test_names_of_files_are_nobodys_markup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    path = tmp_path / f"{FOREIGN}.npy"
+    np.save(path, np.random.default_rng(0).standard_normal(100).astype(np.float32))
+    assert main(["bench", str(path), "--index=rice"]) == 0
+    assert f"{FOREIGN}: 100 elements" in capsys.readouterr().out
+    folder = tmp_path / "[red]["
+    folder.mkdir()
+    (folder / "b]\x1b[31m").write_text("03 01 02 01 08 09 0000803f 000000c0")
+    assert main(["inspect", f"{folder}/b]\x1b[31m"]) == 0
+    assert "[red][/b]\\x1b[31m: 14 bytes" in "".join(capsys.readouterr().out.splitlines()[:3])
+
+
+def test_the_message_of_an_error_bundle_is_nobodys_markup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    settings = Settings.from_string("topk")
+    specs = [TensorSpec("a", (20, 30))]
+    bucket = Bucket(2, specs, settings, make_batch(settings), 1, 3)
+    (tmp_path / "bundle").write_bytes(bucket.error_bundle("[bold]tensor[/] [/b] :boom: \x1b[31m"))
+    assert main(["inspect", str(tmp_path / "bundle")]) == 0
+    assert "[bold]tensor[/] [/b] :boom: \\x1b[31m" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("as_text", [False, True])
 def test_inspect_explains_a_bundle(as_text: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = Settings.from_string("topk(density=0.05)+rice+qsgd(bits=7)")
