@@ -40,7 +40,7 @@ FROM packages
 RUN useradd --create-home --uid 1000 --shell /bin/bash hvd
 COPY --from=build /opt/hvd_deepreduce /opt/hvd_deepreduce
 COPY --from=build --chown=hvd:hvd /src /home/hvd/hvd_deepreduce
-COPY docker/smoke-test docker/worker docker/launcher /usr/local/bin/
+COPY docker/smoke-test docker/worker docker/launcher docker/await-key /usr/local/bin/
 ENV PATH=/opt/hvd_deepreduce/bin:/usr/local/bin:/usr/bin:/bin \
     VIRTUAL_ENV=/opt/hvd_deepreduce \
     TF_CPP_MIN_LOG_LEVEL=3

@@ -58,7 +58,7 @@ RUN useradd --create-home --uid 1000 --shell /bin/bash hvd
 # The toolkit stays behind: what runs needs the CUDA libraries that came with PyTorch, and the driver of the host.
 COPY --from=build /opt/hvd_deepreduce /opt/hvd_deepreduce
 COPY --from=build --chown=hvd:hvd /src /home/hvd/hvd_deepreduce
-COPY docker/smoke-test docker/worker docker/launcher /usr/local/bin/
+COPY docker/smoke-test docker/worker docker/launcher docker/await-key /usr/local/bin/
 ENV PATH=/opt/hvd_deepreduce/bin:/usr/local/bin:/usr/bin:/bin \
     VIRTUAL_ENV=/opt/hvd_deepreduce \
     NVIDIA_VISIBLE_DEVICES=all \

@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# Writes docker/lock.txt from what is installed for the given Python; `make lock` calls it.
+# Writes docker/lock.txt from what is installed for the given Python; `make lock` calls it:
+#
+#     docker/lock.sh PYTHON
 set -euo pipefail
+[ $# -eq 1 ] || { echo "usage: docker/lock.sh PYTHON, .venv/bin/python for instance; or 'make lock'" >&2; exit 2; }
 file=$(dirname "${BASH_SOURCE[0]}")/lock.txt
+trap 'rm -f "$file.new"' EXIT
 {
   echo "# Every Python package of the environment that the tests run in, with its version: what 'pip freeze' says in .venv."
   echo "# docker/setup.sh installs under these constraints, so a build today and one next year differ in nothing."

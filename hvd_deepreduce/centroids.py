@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hvd_deepreduce import _native
+from hvd_deepreduce.checks import quoted
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.sparse import Positions, Support, Values
 
@@ -16,7 +17,9 @@ _CENTROIDS = ("min", "mean", "column")
 def require_centroid(stage: str, centroid: object) -> None:
     """Raises unless `centroid` is one of the three."""
     if centroid not in _CENTROIDS:
-        raise InvalidSettingError(f"{stage}: centroid={centroid!r}; allowed are {', '.join(map(repr, _CENTROIDS))}")
+        raise InvalidSettingError(
+            f"{stage}: centroid={quoted(centroid)}; allowed are {', '.join(map(repr, _CENTROIDS))}"
+        )
 
 
 def encode(values: Values, support: Support, centroid: str, classes: int) -> bytes:

@@ -71,10 +71,8 @@ def measure(gradient: Values, settings: Settings, name: str = "gradient") -> Mea
     (frame, _), encode_ms = _timed(encode)
     dense = np.zeros_like(flat)
     _, decode_ms = _timed(lambda: pipeline.add_into(dense, frame, spec, draw, 1.0), lambda: dense.fill(0))
-    norm = float(np.linalg.norm(sparsified.astype(np.float64)))
     # Where a lossy index codec sends more than was kept, it is the gradient that it should send.
     meant = np.where(dense != 0, flat, sparsified)
-    error = float(np.linalg.norm(dense.astype(np.float64) - meant))
     length = len(frame.to_bytes())
     return Measurement(
         sparsifier=describe(settings.sparsifier),
@@ -87,10 +85,19 @@ def measure(gradient: Values, settings: Settings, name: str = "gradient") -> Mea
         value_bits=8 * len(frame.value_payload) / support.kept,
         frame_bits=8 * length / support.kept,
         relative_volume=length / (spec.numel * spec.itemsize),
-        relative_error=error / norm if norm else 0.0,
+        relative_error=_relative_error(dense, meant, sparsified),
         encode_ms=encode_ms,
         decode_ms=decode_ms,
     )
+
+
+def _relative_error(decoded: Values, meant: Values, kept: Values) -> float:
+    """L2 norm of (decoded - meant) / that of what was kept, whatever its magnitude: squares of 1e300 would overflow."""
+    exponent = max(int(np.frexp(np.abs(values).max())[1]) for values in (decoded, meant, kept))
+    # By a power of two, which rounds nothing; a quarter, so that a difference has room.
+    decoded, meant, kept = (np.ldexp(values.astype(np.float64), -exponent - 2) for values in (decoded, meant, kept))
+    norm = float(np.linalg.norm(kept))
+    return float(np.linalg.norm(decoded - meant)) / norm if norm else 0.0
 
 
 def _timed(work: Callable[[], Any], before: Callable[[], object] = lambda: None) -> tuple[Any, float]:

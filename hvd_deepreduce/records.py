@@ -86,8 +86,8 @@ def continues(stats: Stats, before: Stats) -> bool:
 
 
 def to_line(entry: Mapping[str, Any]) -> str:
-    """JSON without line breaks; what is not finite is null there, since JSON has no word for it."""
-    return json.dumps(_finite(entry), separators=(",", ":"), allow_nan=False) + "\n"
+    """JSON without line breaks; what is not finite is null there."""
+    return json.dumps(finite_or_null(entry), separators=(",", ":"), allow_nan=False) + "\n"
 
 
 def read_json_lines(path: str | Path) -> list[LoggedRun]:
@@ -146,9 +146,10 @@ def _since(row: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     return {**same, **sums, **ratios(sums["sent_bytes"], sums["dense_bytes"], sums["kept"])}
 
 
-def _finite(entry: Any) -> Any:
+def finite_or_null(entry: Any) -> Any:
+    """The entry with None for numbers that are not finite: Python's words for them are not JSON."""
     if isinstance(entry, Mapping):
-        return {key: _finite(value) for key, value in entry.items()}
+        return {key: finite_or_null(value) for key, value in entry.items()}
     if isinstance(entry, list):
-        return [_finite(value) for value in entry]
+        return [finite_or_null(value) for value in entry]
     return None if isinstance(entry, float) and not math.isfinite(entry) else entry

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
-from hvd_deepreduce.checks import require_integer, require_number
+from hvd_deepreduce.checks import quoted, require_integer, require_number, require_text
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, Stage, ValueCodec
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.recipes import RECIPES
@@ -38,7 +38,7 @@ def require_options(name: str, *, min_numel: int, bucket_bytes: int, timeout: fl
     require_integer("DeepReduce", "threads", threads, minimum=1, maximum=256)
     require_number("DeepReduce", "timeout", timeout, minimum=0.001)
     if not isinstance(name, str) or not name:
-        raise InvalidSettingError(f"DeepReduce: name={name!r}; needed is text that is not empty")
+        raise InvalidSettingError(f"DeepReduce: name={quoted(name)}; needed is text that is not empty")
 
 
 def describe(stage: Stage) -> str:
@@ -60,23 +60,26 @@ def stage_of(kind: str, table: Mapping[str, type[_S]], given: str | _S) -> _S:
     """The stage that a text or an object names; raises `InvalidSettingError` with what is allowed."""
     if not isinstance(given, str):
         if type(given) not in table.values():
-            raise InvalidSettingError(f"{kind}: {given!r} is none; allowed are {_forms(table)}")
+            raise InvalidSettingError(f"{kind}: {quoted(given)} is none; allowed are {_forms(table)}")
         return given
     name, positional, named = _parse(kind, _forms(table), given)
     if name not in table:
-        raise InvalidSettingError(f"{kind}: {name!r} is unknown; allowed are {_forms(table)}")
+        raise InvalidSettingError(f"{kind}: {quoted(name)} is unknown; allowed are {_forms(table)}")
     stage = table[name]
     known = [f.name for f in dataclasses.fields(stage)]  # type: ignore[arg-type]
     if len(positional) > len(known):
-        raise InvalidSettingError(f"{kind} {given!r}: {name} takes {len(known)} settings: {', '.join(known) or 'none'}")
+        raise InvalidSettingError(
+            f"{kind} {quoted(given)}: {name} takes {len(known)} settings: {', '.join(known) or 'none'}"
+        )
     settings = dict(zip(known, positional, strict=False))
     for setting, value in named:
         if setting not in known:
             raise InvalidSettingError(
-                f"{kind} {given!r}: no setting {setting!r}; allowed, with their defaults, are {_form(stage)}"
+                f"{kind} {quoted(given)}: no setting {quoted(setting)}; "
+                f"allowed, with their defaults, are {_form(stage)}"
             )
         if setting in settings:
-            raise InvalidSettingError(f"{kind} {given!r}: {setting} is given twice")
+            raise InvalidSettingError(f"{kind} {quoted(given)}: {setting} is given twice")
         settings[setting] = value
     return stage(**settings)
 
@@ -154,19 +157,19 @@ class Settings:
         >>> str(Settings.from_string("gradient_dropping(rate=0.999)"))
         "dropping(rate=0.999, sample=0.001, scope='tensor')+raw+raw+residual"
         """
-        stages = split_stages(text)
+        stages = split_stages(require_text("settings", text, f"{DEFAULT_SPARSIFIER}+{DEFAULT_INDEX}"))
         if len(stages) > len(_KINDS):
-            raise InvalidSettingError(f"{text!r} has {len(stages)} parts; the form is {'+'.join(_KINDS)}")
+            raise InvalidSettingError(f"{quoted(text)} has {len(stages)} parts; the form is {'+'.join(_KINDS)}")
         name, parenthesis, _ = stages[0].partition("(")
         name = name.strip()
         if len(stages) == 1 and name in RECIPES:
             settings = cls.from_string(RECIPES[name].stages, seed)
             return settings._changed(stages[0]) if parenthesis else settings
         if name in RECIPES and name not in SPARSIFIERS:
-            raise InvalidSettingError(f"{text!r}: the recipe {name} stands alone, for {RECIPES[name].stages}")
+            raise InvalidSettingError(f"{quoted(text)}: the recipe {name} stands alone, for {RECIPES[name].stages}")
         if len(stages) == 1 and name not in SPARSIFIERS and name.isidentifier():
             raise InvalidSettingError(
-                f"{name!r} is no recipe and no sparsifier; recipes are {', '.join(RECIPES)}; "
+                f"{quoted(name)} is no recipe and no sparsifier; recipes are {', '.join(RECIPES)}; "
                 f"sparsifiers are {_forms(SPARSIFIERS)}"
             )
         return cls.of(**dict(zip(_KINDS, stages, strict=False)), seed=seed)
@@ -179,11 +182,13 @@ class Settings:
         for setting, value in named:
             owner = self._own_settings().get(setting)
             if owner is None:
-                raise InvalidSettingError(f"recipe {recipe!r}: no setting {setting!r} to change; allowed are {allowed}")
+                raise InvalidSettingError(
+                    f"recipe {quoted(recipe)}: no setting {quoted(setting)} to change; allowed are {allowed}"
+                )
             stage = dataclasses.replace(getattr(changed, owner[0]), **{setting: value})
             changed = dataclasses.replace(changed, **{owner[0]: stage})
         if positional:
-            raise InvalidSettingError(f"recipe {recipe!r}: settings need their names; allowed are {allowed}")
+            raise InvalidSettingError(f"recipe {quoted(recipe)}: settings need their names; allowed are {allowed}")
         return changed
 
     def _own_settings(self) -> dict[str, tuple[str, object]]:
@@ -195,6 +200,11 @@ class Settings:
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Settings:
         """The inverse of `to_dict`."""
+        allowed = (*_KINDS, "seed")
+        if not isinstance(settings, Mapping) or not settings.keys() <= set(allowed):
+            raise InvalidSettingError(
+                f"settings: {quoted(settings)}; needed is a dict, its keys of {', '.join(allowed)}"
+            )
         return cls.of(**settings)
 
     def to_dict(self) -> dict[str, Any]:
@@ -235,7 +245,9 @@ def split_stages(text: str) -> list[str]:
 
 def _parse(kind: str, allowed: str, text: str) -> tuple[str, list[object], list[tuple[str, object]]]:
     """Name, positional and named settings of `name` or `name(value, setting=value)`."""
-    wrong = InvalidSettingError(f"{kind}: {text!r} is not of the form name(setting=value, ...); allowed are {allowed}")
+    wrong = InvalidSettingError(
+        f"{kind}: {quoted(text)} is not of the form name(setting=value, ...); allowed are {allowed}"
+    )
     if not text.isascii() or "#" in text:
         raise wrong
     try:

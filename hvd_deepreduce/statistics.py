@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from hvd_deepreduce.console import PlainConsole
 from hvd_deepreduce.pipeline import EncodedGradient
 from hvd_deepreduce.records import ratios
 from hvd_deepreduce.sparse import TensorSpec
@@ -130,7 +130,7 @@ class Statistics:
         if not data["steps"]:
             table.caption += ". No step was compressed so far: with one process Horovod never calls a compressor"
         text = io.StringIO()
-        Console(file=text, width=160).print(table)
+        PlainConsole(file=text, width=160).print(table)
         return text.getvalue()
 
 

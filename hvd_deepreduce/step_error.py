@@ -24,5 +24,19 @@ def relative_error(sent: SparseGradient, residual: Values) -> float | None:
     at_sent = _native.gather(residual, in_order.support.positions).astype(np.float64)
     values = in_order.values.astype(np.float64)
     left = _native.sum_of_squares(residual)
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = left + float(np.sum(values * (values + 2 * at_sent)))
+    if not math.isfinite(whole):
+        # Squares of float64 overflow above 1e154; of float32 they don't.
+        return _of_large(residual.astype(np.float64), values, at_sent)
+    return math.sqrt(left / whole) if whole > 0 else None
+
+
+def _of_large(residual: Values, values: Values, at_sent: Values) -> float | None:
+    largest = max(float(np.abs(part).max(initial=0)) for part in (residual, values))
+    if not math.isfinite(largest):
+        return None
+    residual, values, at_sent = (part / largest for part in (residual, values, at_sent))
+    left = float(np.sum(residual**2))
     whole = left + float(np.sum(values * (values + 2 * at_sent)))
     return math.sqrt(left / whole) if whole > 0 else None

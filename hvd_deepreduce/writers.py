@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, SupportsFloat
 
+from hvd_deepreduce.checks import quoted
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.records import Errors, Stats, continues, make_header, make_record, to_line
 
@@ -101,7 +102,7 @@ class TensorBoardWriter(StatisticsWriter):
         self._writer: ScalarWriter = self._own or writer  # type: ignore[assignment]
         if not callable(getattr(self._writer, "add_scalar", None)):
             raise InvalidSettingError(
-                f"TensorBoardWriter: {writer!r}; needed is a path, or an object with add_scalar(tag, value, step)"
+                f"TensorBoardWriter: {quoted(writer)}; needed is a path, or an object with add_scalar(tag, value, step)"
             )
 
     def close(self) -> None:
@@ -154,4 +155,4 @@ def _number(name: str, value: SupportsFloat) -> int | float:
     try:
         return float(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InvalidSettingError(f"write(): {name}={value!r}; needed is a number") from error
+        raise InvalidSettingError(f"write(): {name}={quoted(value)}; needed is a number") from error

@@ -14,22 +14,27 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from hvd_deepreduce.checks import require_fraction, require_integer
+from hvd_deepreduce.console import PlainConsole
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.measure import Measurement, measure
+from hvd_deepreduce.records import finite_or_null
 from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS
 from hvd_deepreduce.settings import DEFAULT_INDEX, DEFAULT_VALUE, Settings, is_available
 
 _PLAIN_STEP = 10
 _DEFAULT_DENSITY = 0.01
 _WIDTH = 130
+_FLOAT32_BYTES = 4
+# A header is Python's text, and may claim any size.
+_DAMAGED = (ValueError, EOFError, SyntaxError, TokenError, TypeError, OverflowError, MemoryError, RecursionError)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,16 +65,17 @@ def run(options: argparse.Namespace) -> None:
     pairs = _pairs(options.index, options.value) if stagewise else []
     combinations = [("", _settings(sparsifier, *pair)) for sparsifier in sparsifiers for pair in pairs]
     combinations += [(recipe, Settings.from_string(recipe)) for recipe in options.recipe or []]
-    console = Console(stderr=True, highlight=False)
-    gradients = _load(options.gradients) if options.gradients else _capture(options, densities[0], console)
+    console = PlainConsole(stderr=True)
+    gradients = load(options.gradients) if options.gradients else _capture(options, densities[0], console)
     found: list[tuple[str, Measurement]] = []
     work = [(name, gradient, *one) for name, gradient in gradients.items() for one in combinations]
     for name, gradient, recipe, settings in track(work, "measuring", console=console, transient=True):
         found.append((name, replace(measure(gradient, settings, name), recipe=recipe)))
     if options.json:
-        print(json.dumps([one.as_dict() for _, one in found], indent=1))  # noqa: T201 (what was asked for)
+        entries = finite_or_null([one.as_dict() for _, one in found])
+        print(json.dumps(entries, indent=1, allow_nan=False))  # noqa: T201 (what was asked for)
     else:
-        wide = Console(highlight=False, width=max(_WIDTH, Console().width))
+        wide = PlainConsole(width=max(_WIDTH, PlainConsole().width))
         for table in _tables(found):
             wide.print(table)
     if options.plot:
@@ -90,20 +96,27 @@ def _pairs(index: Sequence[str] | None, value: Sequence[str] | None) -> list[tup
     return by_index + [(DEFAULT_INDEX, name) for name in values]
 
 
-def _load(paths: Sequence[Path]) -> dict[str, Any]:
-    gradients = {}
-    for path in paths:
-        try:
-            array = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise InvalidSettingError(f"{path}: no .npy array ({error})") from error
-        if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or array.size == 0:
-            raise InvalidSettingError(f"{path}: needed is a .npy array of floating-point numbers, not empty")
-        gradients[path.stem] = array if array.dtype == np.float64 else array.astype(np.float32)
-    return gradients
+def load(paths: Sequence[Path]) -> dict[str, Any]:
+    """Arrays by the names of their files; raises `InvalidSettingError` for a file that holds none of a gradient."""
+    return {path.stem: _array(path) for path in paths}
 
 
-def _capture(options: argparse.Namespace, density: float, console: Console) -> dict[str, Any]:
+def _array(path: Path) -> Any:
+    """Float32, or float64 where the file's numbers are longer than that."""
+    try:
+        with path.open("rb") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)  # type: ignore[no-untyped-call]
+    except _DAMAGED as error:
+        raise InvalidSettingError(f"{path}: no .npy array ({str(error) or type(error).__name__})") from error
+    if array.dtype.kind != "f" or array.size == 0:
+        raise InvalidSettingError(
+            f"{path}: an array of {array.dtype} and shape {array.shape}; needed are floating-point numbers, not empty"
+        )
+    with np.errstate(over="ignore"):  # an infinity is refused with the other ones
+        return array.astype(np.float64 if array.dtype.itemsize > _FLOAT32_BYTES else np.float32)
+
+
+def _capture(options: argparse.Namespace, density: float, console: PlainConsole) -> dict[str, Any]:
     steps = _PLAIN_STEP
     if options.compensated is not None:
         require_integer("capture", "compensated", options.compensated, minimum=1, maximum=10**6)

@@ -6,9 +6,9 @@ import argparse
 import inspect
 from collections.abc import Mapping
 
-from rich.console import Console
 from rich.table import Table
 
+from hvd_deepreduce.console import PlainConsole
 from hvd_deepreduce.contracts import IndexCodec, Stage, ValueCodec
 from hvd_deepreduce.recipes import RECIPES
 from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, SPARSIFIERS, VALUE_CODECS
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> None:
             purpose = (inspect.getdoc(stage) or "").partition("\n\n")[0].replace("\n", " ")
             table.add_row(kind, describe(stage()), exact, purpose)
         table.add_section()
-    console = Console(highlight=False)
+    console = PlainConsole()
     console.print(table)
     table = Table(title="Recipes: methods by name, each for all four stages")
     for column in ("recipe", "stages", "from"):

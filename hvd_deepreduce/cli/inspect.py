@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from hvd_deepreduce.checks import require_integer
+from hvd_deepreduce.console import PlainConsole
 from hvd_deepreduce.errors import CorruptPayloadError
 from hvd_deepreduce.registry import INDEX_CODECS, VALUE_CODECS, wire_ids
 from hvd_deepreduce.sparse import MAX_NUMEL
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
         _frame(rows, reader, 0, options.numel or MAX_NUMEL)
         if reader.rest():
             raise CorruptPayloadError(f"{options.frame}: {len(reader.rest())} bytes after the frame")
-    Console(highlight=False).print(table)
+    PlainConsole().print(table)
 
 
 class _Rows:

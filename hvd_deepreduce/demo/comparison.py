@@ -8,9 +8,10 @@ import json
 import time
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import Progress, TaskID
+from rich.text import Text
 
+from hvd_deepreduce.console import PlainConsole
 from hvd_deepreduce.demo.horovod_job import HorovodJob, JobError
 from hvd_deepreduce.demo.job_result import JobResult, result_table
 from hvd_deepreduce.demo.progress import Standing, new_progress
@@ -21,25 +22,25 @@ COMPRESSIONS = ("dense", "fp16", "topk(density=0.01)+rice+qsgd(bits=7)", "topk(d
 def compare(script: Path, framework: str) -> None:
     """Runs the jobs one after the other; `script` trains with `framework`."""
     options = parse_options()
-    console = Console()
+    console = PlainConsole()
     start = time.monotonic()
     try:
         results = run_jobs(script, framework, options, console)
     except JobError as error:
-        console.print(error.output, markup=False, highlight=False, soft_wrap=True)
+        console.print(Text(error.output), soft_wrap=True)
         raise SystemExit(f"demo: {error}") from None
     except KeyboardInterrupt:
         raise SystemExit("demo: interrupted") from None
     # Where the output is kept, a wide table is better than a folded one.
-    console = Console(width=None if console.is_terminal else 130)
+    console = PlainConsole(width=None if console.is_terminal else 130)
     console.print()
     console.print(result_table(results))
-    console.print(f"{len(results)} jobs in {time.monotonic() - start:.0f} s", highlight=False)
+    console.print(f"{len(results)} jobs in {time.monotonic() - start:.0f} s")
     if options.json:
         options.json.write_text(json.dumps([json.loads(result.to_json()) for result in results], indent=2) + "\n")
 
 
-def run_jobs(script: Path, framework: str, options: argparse.Namespace, console: Console) -> list[JobResult]:
+def run_jobs(script: Path, framework: str, options: argparse.Namespace, console: PlainConsole) -> list[JobResult]:
     """With a bar for each job where somebody watches, else with lines."""
     jobs = [
         HorovodJob(script, framework, compression, job_arguments(options), options.ranks, options.mpi)

@@ -12,6 +12,8 @@ from typing import SupportsFloat
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from hvd_deepreduce.console import PlainConsole
+
 _LINE = re.compile(r"step (?P<step>\d+)/(?P<steps>\d+) {2}loss (?P<loss>\S+)")
 _LINES_OF = {"lines": 10, "steps": 100}
 
@@ -42,10 +44,10 @@ class Standing:
 def new_progress(console: Console) -> Progress:
     """Bars with description, steps, loss and time."""
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=console,
@@ -59,11 +61,11 @@ def terminal_watched() -> bool:
     return sys.stdout.isatty() and "OMPI_COMM_WORLD_RANK" not in os.environ
 
 
-def result_console(width: int) -> Console:
+def result_console(width: int) -> PlainConsole:
     """For the tables at the end: plain text of this width, but for a terminal that somebody watches."""
     if terminal_watched():
-        return Console(highlight=False)
-    return Console(width=width, highlight=False, no_color=True, force_terminal=False)
+        return PlainConsole()
+    return PlainConsole(width=width, no_color=True, force_terminal=False)
 
 
 @contextmanager
@@ -75,7 +77,7 @@ def training_progress(style: str, what: str, steps: int, shown: bool) -> Iterato
     if style == "auto":
         style = "bar" if terminal_watched() else "lines"
     if style == "bar":
-        with new_progress(Console(force_terminal=True)) as progress:
+        with new_progress(PlainConsole(force_terminal=True)) as progress:
             task = progress.add_task(what, total=steps, note="")
             yield lambda step, loss: progress.update(task, completed=step, note=f"loss {float(loss):.3f}")
         return

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from hvd_deepreduce import _native, pybloom
-from hvd_deepreduce.checks import require_number, varint_size
+from hvd_deepreduce.checks import quoted, require_number, varint_size
 from hvd_deepreduce.contracts import IndexCodec
 from hvd_deepreduce.errors import CorruptPayloadError, InvalidSettingError
 from hvd_deepreduce.randomness import Draw
@@ -40,7 +40,8 @@ class Bloom(IndexCodec):
     values are read: "p0" takes them all. The others take as many as were kept: "p1" at random, "leftmost", "middle" and
     "rightmost" neighbours in order, "p2" those that are likely to have been kept (Algorithm 1). "naive" takes the
     leftmost but gives them the values of the kept positions in turn, so that all are shifted after the first false
-    positive; it is there to compare with. What is missed or wrong ends in the residual.
+    positive; it is there to compare with. What is missed or wrong ends in the residual, up to the largest finite
+    value.
 
     A filter takes 1.44 log2(1/fpr) bits per kept element. `engine="pybloom"` makes and tests it with pybloom-live: some
     microseconds for each position, for comparison.
@@ -58,7 +59,9 @@ class Bloom(IndexCodec):
     def __post_init__(self) -> None:
         for setting, value, allowed in (("policy", self.policy, _POLICIES), ("engine", self.engine, _WIRE_IDS)):
             if value not in tuple(allowed):
-                raise InvalidSettingError(f"bloom: {setting}={value!r}; allowed are {', '.join(map(repr, allowed))}")
+                raise InvalidSettingError(
+                    f"bloom: {setting}={quoted(value)}; allowed are {', '.join(map(repr, allowed))}"
+                )
         require_number("bloom", "fpr", self.fpr, minimum=_LOWEST_FPR, maximum=_HIGHEST_FPR)
         if self.engine == "pybloom" and importlib.util.find_spec("pybloom_live") is None:
             raise InvalidSettingError('bloom: engine="pybloom" needs pybloom-live: pip install hvd-deepreduce[bloom]')

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from hvd_deepreduce import _native
+from hvd_deepreduce.checks import quoted
 from hvd_deepreduce.contracts import IndexCodec
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.randomness import Draw
@@ -32,7 +33,7 @@ class Huffman(IndexCodec):
 
     def __post_init__(self) -> None:
         if self.of not in tuple(_WIRE_IDS):
-            raise InvalidSettingError(f"huffman: of={self.of!r}; allowed are {', '.join(map(repr, _WIRE_IDS))}")
+            raise InvalidSettingError(f"huffman: of={quoted(self.of)}; allowed are {', '.join(map(repr, _WIRE_IDS))}")
 
     @property
     def wire_id(self) -> int:

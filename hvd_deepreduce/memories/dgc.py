@@ -11,6 +11,7 @@ from hvd_deepreduce import _native
 from hvd_deepreduce.checks import require_flag, require_number
 from hvd_deepreduce.contracts import Memory
 from hvd_deepreduce.errors import InvalidSettingError
+from hvd_deepreduce.kept_back import give_back, take_off
 from hvd_deepreduce.sparse import SparseGradient, Values
 
 
@@ -50,11 +51,9 @@ class DgcMemory(Memory):
         return residual if added else None
 
     def update(self, compensated: Values, slots: Mapping[str, Values], sent: SparseGradient) -> None:
-        in_order = sent.by_position()
-        _native.subtract_at(slots["residual"], in_order.support.positions, in_order.values)
+        take_off(slots["residual"], sent)
         if self.masking:
             slots["momentum"][sent.support.positions] = 0
 
     def restore(self, slots: Mapping[str, Values], sent: SparseGradient) -> None:
-        in_order = sent.by_position()
-        _native.scatter_add(slots["residual"], in_order.support.positions, in_order.values, 1.0)
+        give_back(slots["residual"], sent)

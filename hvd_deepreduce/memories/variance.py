@@ -9,6 +9,7 @@ from typing import ClassVar
 from hvd_deepreduce import _native
 from hvd_deepreduce.checks import require_number
 from hvd_deepreduce.contracts import Memory
+from hvd_deepreduce.kept_back import give_back, take_off
 from hvd_deepreduce.sparse import SparseGradient, Values
 
 
@@ -36,12 +37,10 @@ class VarianceMemory(Memory):
         return residual if _native.add_squares(slots["squares"], residual, gradient) else None
 
     def update(self, compensated: Values, slots: Mapping[str, Values], sent: SparseGradient) -> None:
-        in_order = sent.by_position()
-        _native.subtract_at(slots["residual"], in_order.support.positions, in_order.values)
+        take_off(slots["residual"], sent)
         squares = slots["squares"]
         squares *= squares.dtype.type(self.decay)
         squares[sent.support.positions] = 0
 
     def restore(self, slots: Mapping[str, Values], sent: SparseGradient) -> None:
-        in_order = sent.by_position()
-        _native.scatter_add(slots["residual"], in_order.support.positions, in_order.values, 1.0)
+        give_back(slots["residual"], sent)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from hvd_deepreduce.checks import require_integer
+from hvd_deepreduce.checks import quoted, require_integer, require_text
 from hvd_deepreduce.contracts import IndexCodec, Memory, ValueCodec
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.memories.none import NoMemory
@@ -65,10 +65,10 @@ class RowSettings:
         >>> str(RowSettings.from_string("rice+qsgd(bits=7, bucket=64)"))
         'rows+rice+qsgd(bits=7, bucket=64)+residual'
         """
-        stages = split_stages(text)
+        stages = split_stages(require_text("rows", text, DEFAULT_ROWS))
         kinds = ("index", "value", "memory")
         if len(stages) > len(kinds):
-            raise InvalidSettingError(f"rows: {text!r} has {len(stages)} parts; the form is {'+'.join(kinds)}")
+            raise InvalidSettingError(f"rows: {quoted(text)} has {len(stages)} parts; the form is {'+'.join(kinds)}")
         return cls.of(**dict(zip(kinds, stages, strict=False)), seed=seed)
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from hvd_deepreduce import _native
-from hvd_deepreduce.checks import require_fraction, require_number
+from hvd_deepreduce.checks import quoted, require_fraction, require_number
 from hvd_deepreduce.contracts import Sparsifier
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.randomness import Draw
@@ -48,7 +48,9 @@ class Dropping(Sparsifier):
             raise InvalidSettingError(f"dropping: rate={self.rate!r}; allowed is 0 to below 1")
         require_fraction("dropping", "sample", self.sample)
         if self.scope not in SCOPES:
-            raise InvalidSettingError(f"dropping: scope={self.scope!r}; allowed are {', '.join(map(repr, SCOPES))}")
+            raise InvalidSettingError(
+                f"dropping: scope={quoted(self.scope)}; allowed are {', '.join(map(repr, SCOPES))}"
+            )
         # Equal settings are spelled, and fingerprinted, alike.
         object.__setattr__(self, "rate", float(self.rate) + 0.0)
         object.__setattr__(self, "sample", float(self.sample))

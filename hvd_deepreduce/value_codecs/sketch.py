@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hvd_deepreduce import _native
-from hvd_deepreduce.checks import require_integer
+from hvd_deepreduce.checks import quoted, require_integer
 from hvd_deepreduce.contracts import ValueCodec
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.randomness import Draw
@@ -39,7 +39,7 @@ class Sketch(ValueCodec):
     def __post_init__(self) -> None:
         require_integer("sketch", "quantiles", self.quantiles, minimum=2, maximum=256)
         if self.of not in _OF:
-            raise InvalidSettingError(f"sketch: of={self.of!r}; allowed are {', '.join(_OF)}")
+            raise InvalidSettingError(f"sketch: of={quoted(self.of)}; allowed are {', '.join(_OF)}")
 
     def encode(self, values: Values, support: Support, draw: Draw) -> bytes:
         return _native.sketch_encode(values, self.quantiles, self.of == "squares")

@@ -94,3 +94,21 @@ def test_what_was_sent_can_be_given_back(memory, dtype):
     memory.restore(slots, sent)
     if "residual" in slots:
         np.testing.assert_array_equal(slots["residual"], compensated)
+
+
+@dtypes
+@memories
+def test_a_value_sent_for_its_opposite_leaves_the_largest_and_no_infinity(memory, dtype):
+    """As `bloom(policy="naive")` may send it."""
+    slots = {name: np.zeros(3, dtype) for name in memory.slots}
+    largest = np.finfo(dtype).max
+    compensated = memory.compensate(np.zeros(3, dtype), slots)
+    if "residual" in slots:
+        slots["residual"][:] = compensated[:] = [largest, -largest, 1]
+    support = inputs.support(np.arange(3), 3)
+    memory.update(compensated, slots, SparseGradient(support, np.array([-largest, largest, 1], dtype)))
+    if "residual" in slots:
+        np.testing.assert_array_equal(slots["residual"], np.array([largest, -largest, 0], dtype))
+    memory.restore(slots, SparseGradient(support, np.array([largest, -largest, 1], dtype)))
+    if "residual" in slots:
+        np.testing.assert_array_equal(slots["residual"], np.array([largest, -largest, 1], dtype))

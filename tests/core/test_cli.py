@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hvd_deepreduce.batch import make_batch
+from hvd_deepreduce.cli import bench as bench_command
+from hvd_deepreduce.cli.bench import load
 from hvd_deepreduce.cli.main import main
+from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.exchange import Bucket
+from hvd_deepreduce.measure import measure
 from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.recipes import RECIPES
 from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, SPARSIFIERS, VALUE_CODECS
@@ -41,6 +51,12 @@ def gradient(tmp_path: Path) -> Path:
     path = tmp_path / "layer.npy"
     np.save(path, np.random.default_rng(0).standard_normal((30, 100)).astype(np.float32))
     return path
+
+
+def npy(shape: str, more: str = "", descr: str = "'<f4'") -> bytes:
+    """A file with a header that says so."""
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, {more}}}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(8)
 
 
 def bench(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[str, Any]]:
@@ -125,6 +141,12 @@ def test_bench_prints_a_table_and_draws(gradient: Path, tmp_path: Path, capsys: 
         (None, "No such file"),
         (np.arange(3), "floating-point"),
         (np.empty(0), "not empty"),
+        (npy("(1000000000000000,)"), "no .npy array"),
+        (npy("(4,)", "'x': " + "(" * 5000), "no .npy array"),
+        (npy("(4,)", "'x': ["), "no .npy array"),
+        (npy("(4,)", descr="(None, [])"), "no .npy array"),
+        (npy("(2,)")[:-1], "no .npy array"),
+        (b"\x93NUMPY\x01\x00\xff\xff{'descr'", "no .npy array"),
     ],
 )
 def test_bench_refuses_other_files(
@@ -137,6 +159,34 @@ def test_bench_refuses_other_files(
         np.save(path, content)
     assert main(["bench", str(path)]) == 1
     assert message in capsys.readouterr().err
+
+
+@given(st.integers(0, 79), st.binary(min_size=1, max_size=6))
+def test_bench_takes_any_damaged_header_or_refuses_it(place: int, damage: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "damaged.npy"
+        whole = npy("(2,)")
+        path.write_bytes(whole[:place] + damage + whole[place + len(damage) :])
+        with contextlib.suppress(InvalidSettingError):
+            assert set(load([path])) == {"damaged"}
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("<f8", 1e300), (">f8", -1e300), ("<f8", 1e-300), ("<f4", 1e-30)])
+def test_bench_tells_the_error_of_any_magnitude(
+    dtype: str, size: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "some.npy", np.array([size, -size] * 50, dtype))
+    exact, lossy = bench(capsys, tmp_path / "some.npy", "--recipe=topk(density=0.1)+rice+raw", "--recipe=topk+raw+bf16")
+    assert exact["relative_error"] == 0
+    assert 0 <= lossy["relative_error"] <= 1
+
+
+def test_json_has_null_for_what_is_not_finite(
+    gradient: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = measure(np.load(gradient), Settings.from_string("topk"))
+    monkeypatch.setattr(bench_command, "measure", lambda *_: replace(measured, relative_error=math.inf))
+    assert {one["relative_error"] for one in bench(capsys, gradient, "--index=rice")} == {None}
 
 
 def test_bench_names_a_gradient_that_is_not_finite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,6 +203,37 @@ def bundle(settings: Settings) -> bytes:
         bucket.put(member, values.astype(np.float32), Pipeline(settings).new_slots(spec))
     bucket.encode(bucket.close())
     return bucket.bundle()
+
+
+# A folder of its own would be needed for "[/b]": in a file's name the slash is another character.
+FOREIGN = "[red]x[\u2044b] :smile: [link=y]"
+
+
+def test_names_of_files_are_nobodys_markup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    path = tmp_path / f"{FOREIGN}.npy"
+    np.save(path, np.random.default_rng(0).standard_normal(100).astype(np.float32))
+    assert main(["bench", str(path), "--index=rice"]) == 0
+    assert f"{FOREIGN}: 100 elements" in capsys.readouterr().out
+    folder = tmp_path / "[red]["
+    folder.mkdir()
+    (folder / "b]\x1b[31m").write_text("03 01 02 01 08 09 0000803f 000000c0")
+    assert main(["inspect", f"{folder}/b]\x1b[31m"]) == 0
+    assert "[red][/b]\\x1b[31m: 14 bytes" in "".join(capsys.readouterr().out.splitlines()[:3])
+
+
+def test_the_message_of_an_error_bundle_is_nobodys_markup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    settings = Settings.from_string("topk")
+    specs = [TensorSpec("a", (20, 30))]
+    bucket = Bucket(2, specs, settings, make_batch(settings), 1, 3)
+    (tmp_path / "bundle").write_bytes(bucket.error_bundle("[bold]tensor[/] [/b] :boom: \x1b[31m"))
+    assert main(["inspect", str(tmp_path / "bundle")]) == 0
+    assert "[bold]tensor[/] [/b] :boom: \\x1b[31m" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("as_text", [False, True])

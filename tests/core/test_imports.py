@@ -14,7 +14,7 @@ CORE = Path(hvd_deepreduce.__file__).parent
 FRAMEWORKS = {"torch", "tensorflow", "horovod", "keras"}
 BASE = {"errors", "checks", "randomness", "sparse", "_native"}
 FAMILIES = {"sparsifiers", "index_codecs", "value_codecs", "memories"}
-STAGE = BASE | {"contracts", "centroids", "curves", "pcodec_chunks", "pybloom"}
+STAGE = BASE | {"contracts", "centroids", "curves", "kept_back", "pcodec_chunks", "pybloom"}
 
 # What each part of the core may import of the core; a part that is not named here stands above all of these.
 TABLE = {
@@ -23,8 +23,9 @@ TABLE = {
     "randomness": {"errors"},
     "sparse": {"errors", "checks", "_native"},
     "contracts": {"errors", "randomness", "sparse"},
-    "centroids": {"errors", "sparse", "_native"},
+    "centroids": {"errors", "checks", "sparse", "_native"},
     "curves": {"sparse"},
+    "kept_back": {"sparse", "_native"},
     "pcodec_chunks": {"errors"},
     "pybloom": {"sparse"},
     **dict.fromkeys(FAMILIES, STAGE),
@@ -36,7 +37,7 @@ TABLE = {
     "saved_state": BASE,
     "pipeline": STAGE | {"wire", "registry", "settings", "step_error"},
     "records": {"errors", "agreement"},
-    "writers": {"errors", "records"},
+    "writers": {"errors", "checks", "records"},
     "report": {"records", "report"},
 }
 

@@ -13,6 +13,7 @@ from hvd_deepreduce import Bitmap, NoMemory, Qsgd, RawValues, Residual, Rice, Se
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.recipes import RECIPES
 from hvd_deepreduce.registry import INDEX_CODECS, MEMORIES, SPARSIFIERS, VALUE_CODECS
+from hvd_deepreduce.rows.settings import RowSettings
 
 DEFAULTS = Settings(TopK(0.01), Rice(), Qsgd(bits=7), Residual())
 
@@ -97,6 +98,63 @@ def test_what_is_refused(text, words):
 def test_an_object_that_is_no_sparsifier_is_refused(stage):
     with pytest.raises(InvalidSettingError, match="sparsifier"):
         Settings.of(sparsifier=stage)
+
+
+@pytest.mark.parametrize("given", [None, 3, b"topk", ["topk"], {}, Settings], ids=lambda given: type(given).__name__)
+@pytest.mark.parametrize("kind", [Settings, RowSettings])
+def test_what_is_no_text_is_refused_by_its_type(kind, given):
+    with pytest.raises(InvalidSettingError, match=f"is of type {type(given).__name__}; needed is text, '"):
+        kind.from_string(given)
+
+
+@pytest.mark.parametrize("given", [None, "topk", ["seed"], {"sparsifer": "topk"}])
+def test_what_is_no_dict_of_settings_is_refused(given):
+    with pytest.raises(
+        InvalidSettingError, match="needed is a dict, its keys of sparsifier, index, value, memory, seed"
+    ):
+        Settings.from_dict(given)
+
+
+LONG = "a" * 50000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LONG,
+        f"{LONG}(1)",
+        f"topk({LONG})",
+        f"topk({LONG}=1)",
+        f"topk(density=1, {LONG}=1)",
+        f"topk(density='{LONG}')",
+        f"topk(density=['{LONG}'])",
+        f"topk(density={'1' * 4000})",
+        f"topk({'1,' * 9000})",
+        f"default({LONG}=1)",
+        f"default({'1,' * 9000})",
+        f"topk+{LONG}",
+        f"topk+bloom(policy='{LONG}')",
+        f"topk+huffman(of='{LONG}')",
+        f"dropping(scope='{LONG}')",
+        f"topk+rice+onebit(centroid='{LONG}')",
+        f"topk+rice+sketch(of='{LONG}')",
+        "+" * 50000,
+        "-" * 50000,
+        "é" * 50000,
+    ],
+    ids=lambda text: text[:30],
+)
+@pytest.mark.parametrize("kind", [Settings, RowSettings])
+def test_messages_repeat_the_beginning_of_long_text_only(kind, text):
+    with pytest.raises(InvalidSettingError) as raised:
+        kind.from_string(text)
+    assert len(str(raised.value)) < 2000
+    assert kind is RowSettings or " characters)" in str(raised.value)
+
+
+def test_a_number_too_long_to_write_is_refused_all_the_same():
+    with pytest.raises(InvalidSettingError, match="density=one of type int, too long to show is not a finite number"):
+        TopK(10**5000)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.0, True, None, "1"])

@@ -43,6 +43,15 @@ def test_nothing_sent(value: float, error: float | None) -> None:
     assert pipeline.error_of(frame, SPEC, slots["residual"], draw) == error
 
 
+@pytest.mark.parametrize("size", [1e300, 1e160, 1.0, 1e-150])
+def test_it_is_the_same_for_any_magnitude(size: float) -> None:
+    spec = TensorSpec("a", (100,), "float64")
+    pipeline = Pipeline(Settings.from_string("topk(density=0.5)+rice+raw"))
+    slots, draw = pipeline.new_slots(spec), Draw(0, "a", 0, 0)
+    frame = pipeline.encode(np.repeat([size, 2 * size], 50), spec, slots, draw).frame
+    assert pipeline.error_of(frame, spec, slots["residual"], draw) == pytest.approx(np.sqrt(1 / 5))
+
+
 def test_it_is_logged_where_it_is_asked_for(tmp_path: Path) -> None:
     stats = {**Statistics("s", [SPEC, TensorSpec("b", (9,))], []).as_dict(), "rank": 0, "size": 2}
     with JsonLinesWriter(tmp_path / "run.jsonl") as writer:

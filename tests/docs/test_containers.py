@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
+import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,38 @@ def test_two_workers_and_a_launcher_on_a_private_network() -> None:
     launcher = COMPOSE["services"]["launcher"]
     assert launcher["command"][1].split() == launcher["depends_on"] == ["worker1", "worker2"]
     assert (ROOT / launcher["command"][3]).is_file()
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen")
+@pytest.mark.parametrize(
+    ("command", "own", "awaited"),
+    [(["launcher", "wroker1", "true"], "launcher", "wroker1"), (["worker", "worker1"], "worker1", "launcher")],
+)
+def test_a_role_that_never_comes_is_named_and_ends_the_wait(
+    command: list[str], own: str, awaited: str, tmp_path: Path
+) -> None:
+    hello = tmp_path / "hello"
+    hello.mkdir()
+    environment = {**os.environ, "HOME": str(tmp_path), "HVD_DEEPREDUCE_HELLO": str(hello), "HVD_DEEPREDUCE_WAIT": "1"}
+    found = subprocess.run(
+        [DOCKER / command[0], *command[1:]], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert found.returncode == 1
+    first, last = found.stderr.splitlines()
+    assert first == f"{own}: waits up to 1 s for {awaited}, whose key will be {hello}/{awaited}.pub"
+    assert last.startswith(f"{own}: {awaited} did not come within 1 s; in {hello} are: {own}.")
+    assert stat.S_IMODE((hello / f"{own}.pub").stat().st_mode) == 0o644
+
+
+def test_the_lock_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    shutil.copy(DOCKER / "lock.sh", tmp_path)
+    for arguments, status, message in (([], 2, "usage: docker/lock.sh PYTHON"), (["./nowhere"], 1, "nowhere")):
+        found = subprocess.run(
+            [tmp_path / "lock.sh", *arguments], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert found.returncode == status
+        assert message in found.stderr
+        assert [path.name for path in tmp_path.iterdir()] == ["lock.sh"]
 
 
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)

@@ -112,3 +112,22 @@ def test_a_sum_beyond_the_largest_number_leaves_the_residual_alone(device: str) 
     encoded = DevicePipeline(settings).encode(torch.full((10,), -3e38, device=device), spec, slots, Draw())
     assert encoded.finite
     assert torch.equal(slots["residual"], torch.zeros(10, device=device))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_values_in_the_wrong_place_leave_no_infinity(device: str) -> None:
+    """A Bloom filter's naive policy gives positions the values of others, here of the other sign."""
+    settings = Settings.from_string("topk(density=0.3)+bloom(policy='naive', fpr=0.5)+raw")
+    spec = TensorSpec("layer.weight", (40, 70))
+    signs = np.random.default_rng(0).choice([-1, 1], spec.numel)
+    gradient = (np.finfo(np.float32).max * signs).astype(np.float32)
+    slots = Pipeline(settings).new_slots(spec)
+    encoded = Pipeline(settings).encode(gradient.copy(), spec, slots, Draw(4, spec.name, 0, 0))
+    assert encoded.finite
+    assert np.isfinite(slots["residual"]).all()
+    assert np.abs(slots["residual"]).max() == np.finfo(np.float32).max
+    residual = torch.zeros(spec.numel, device=device)
+    there = torch.from_numpy(gradient).to(device)
+    on_device = DevicePipeline(settings).encode(there, spec, {"residual": residual}, Draw(4, spec.name, 0, 0))
+    assert on_device.frame == encoded.frame
+    np.testing.assert_array_equal(residual.cpu().numpy(), slots["residual"])

@@ -112,6 +112,8 @@ def test_one_process_trains_as_horovod_does() -> None:
         ({"groups": 1}, InvalidSettingError, "groups= takes no sparse gradients"),
         ({"sparse": ["what"]}, InvalidSettingError, "sparse=\\['what'\\]: no parameters of these names"),
         ({"rows": "topk"}, InvalidSettingError, "'topk' is unknown"),
+        ({"rows": 5}, InvalidSettingError, "rows: 5 is of type int; needed is text, 'rice\\+raw' for instance"),
+        ({"rows": ["rice"]}, InvalidSettingError, "rows: \\['rice'\\] is of type list"),
         ({"timeout": 0}, InvalidSettingError, "timeout=0"),
         ({"compression": DeepReduce(memory="dgc")}, InvalidSettingError, "say rows= for the sparse gradients"),
     ],
@@ -156,3 +158,12 @@ def test_other_sparse_gradients_are_refused() -> None:
     gradient = torch.eye(3).to_sparse()
     with pytest.raises(DeepReduceError, match="tensor 'table': a sparse gradient of layout torch.sparse_coo"):
         arrays.merged_rows(gradient, TensorSpec("table", (3, 3)), 1.0)
+
+
+def test_rows_without_columns_come_back_as_they_were() -> None:
+    """There is nothing to send of an embedding of dimension 0, and no reason to fail either."""
+    gradient = torch.sparse_coo_tensor(torch.tensor([[3, 1, 3]]), torch.empty(3, 0), (10, 0), check_invariants=True)
+    rows = arrays.merged_rows(gradient, TensorSpec("nothing", (10, 0)), 1.0)
+    assert rows.numbers.tolist() == [1, 3]
+    assert rows.values.shape == (2, 0)
+    assert arrays.sparse_like(rows, gradient, 1.0).shape == (10, 0)

@@ -8,8 +8,9 @@ import json
 import time
 from pathlib import Path
 
-from rich.console import Console
+from rich.text import Text
 
+from hvd_deepreduce.console import PlainConsole
 from hvd_deepreduce.demo.horovod_job import JobError, run_script
 from hvd_deepreduce.demo.progress import Standing, new_progress
 from hvd_deepreduce.demo.ways import WAYS, Way, apart_table, ways_table
@@ -20,17 +21,17 @@ ROOT = Path(__file__).resolve().parents[2]
 def main() -> None:
     """Runs the jobs one after the other."""
     options, arguments = parse_options()
-    console = Console()
+    console = PlainConsole()
     start = time.monotonic()
     try:
         ways = [run(way, options, arguments, console) for way in options.ways]
     except JobError as error:
-        console.print(error.output, markup=False, highlight=False, soft_wrap=True)
+        console.print(Text(error.output), soft_wrap=True)
         raise SystemExit(f"demo_ncf: {error}") from None
     except KeyboardInterrupt:
         raise SystemExit("demo_ncf: interrupted") from None
     # Where the output is kept, a wide table is better than a folded one.
-    console = Console(width=None if console.is_terminal else 130, highlight=False)
+    console = PlainConsole(width=None if console.is_terminal else 130)
     console.print(ways_table(ways, f"{options.steps} steps on {options.ranks} ranks"))
     console.print(apart_table(ways))
     console.print(f"{len(ways)} jobs in {time.monotonic() - start:.0f} s")
@@ -38,7 +39,7 @@ def main() -> None:
         options.json.write_text(json.dumps([way.as_dict() for way in ways], indent=2) + "\n")
 
 
-def run(way: str, options: argparse.Namespace, arguments: list[str], console: Console) -> Way:
+def run(way: str, options: argparse.Namespace, arguments: list[str], console: PlainConsole) -> Way:
     """One job, under a bar where somebody watches."""
     script = ROOT / options.framework / "examples" / "ncf.py"
     command = [str(script), f"--steps={options.steps}", *arguments, "--ways", way]

@@ -51,6 +51,7 @@ def check_refusals() -> None:
         refused(UnsupportedOperationError, "op=Average and op=Sum only", make, of, op=hvd.Min)
         refused(InvalidSettingError, "groups= takes no sparse gradients", make, of, groups=1)
         refused(InvalidSettingError, "'topk' is unknown", make, of, rows="topk")
+        refused(InvalidSettingError, "rows: 0 is of type int", make, of, rows=0)
         refused(InvalidSettingError, "timeout=0", make, of, timeout=0)
         dgc = DeepReduce(memory="dgc")
         refused(InvalidSettingError, "say rows= for sparse gradients", make, of, compression=dgc)

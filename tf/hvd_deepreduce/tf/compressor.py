@@ -13,7 +13,7 @@ import tensorflow as tf
 from horovod.tensorflow.compression import Compressor
 from tensorflow.python.ops import control_flow_util
 
-from hvd_deepreduce.checks import require_flag
+from hvd_deepreduce.checks import quoted, require_flag
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, ValueCodec
 from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError, UnsupportedOperationError
 from hvd_deepreduce.settings import (
@@ -97,7 +97,7 @@ class DeepReduce(Compressor, tf.Module):  # type: ignore[misc]
         require_flag("DeepReduce", "custom_op", custom_op)
         if process_set is not None and not isinstance(process_set, hvd.ProcessSet):
             raise InvalidSettingError(
-                f"DeepReduce: process_set={process_set!r}; needed is a horovod.tensorflow.ProcessSet"
+                f"DeepReduce: process_set={quoted(process_set)}; needed is a horovod.tensorflow.ProcessSet"
             )
         if is_keras_3():
             warnings.warn(f"DeepReduce: {_KERAS_3}", stacklevel=2)

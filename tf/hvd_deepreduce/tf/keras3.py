@@ -13,6 +13,7 @@ from typing import Any
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
+from hvd_deepreduce.checks import quoted
 from hvd_deepreduce.errors import InvalidSettingError, UnsupportedOperationError
 from hvd_deepreduce.tf.compressor import is_keras_3
 
@@ -53,7 +54,9 @@ def wrap(
     It has no state yet, and is saved and loaded as the class it is made from.
     """
     if not isinstance(optimizer, tf.keras.optimizers.Optimizer):
-        raise InvalidSettingError(f"DistributedOptimizer: {optimizer!r} is no optimizer of Keras 3, which tf.keras is")
+        raise InvalidSettingError(
+            f"DistributedOptimizer: {quoted(optimizer)} is no optimizer of Keras 3, which tf.keras is"
+        )
     if isinstance(optimizer, tf.keras.optimizers.LossScaleOptimizer):
         raise UnsupportedOperationError(
             "LossScaleOptimizer of Keras 3: what it skips on one rank others would wait for"

@@ -99,7 +99,7 @@ def _make_exchange(
                 f"{error}; say rows= for sparse gradients, {DEFAULT_ROWS!r} for instance"
             ) from error
     if not isinstance(rows, RowSettings):
-        rows = RowSettings.from_string(rows or DEFAULT_ROWS, deep.settings.seed if deep else 0)
+        rows = RowSettings.from_string(DEFAULT_ROWS if rows is None else rows, deep.settings.seed if deep else 0)
     return RowExchange(name, rows, average=op == hvd.Average, process_set=process_set, timeout_s=timeout)
 
 

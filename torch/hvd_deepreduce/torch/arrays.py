@@ -66,7 +66,7 @@ def merged_rows(gradient: torch.Tensor, spec: TensorSpec, scale: float) -> Rows:
             f"needed are rows of {spec.shape}, as nn.Embedding(sparse=True) makes them"
         )
     table = table_of(spec)
-    values = gradient._values().reshape(-1, table.columns).to(value_dtype(spec))
+    values = gradient._values().reshape(gradient._nnz(), table.columns).to(value_dtype(spec))
     # On the gradient's own device; rows that are there twice are summed in the order they stand in.
     merged = torch.sparse_coo_tensor(
         gradient._indices(),
@@ -84,7 +84,7 @@ def sparse_like(rows: Rows, gradient: torch.Tensor, scale: float) -> torch.Tenso
     values = torch.from_numpy(rows.values) if scale == 1 else torch.from_numpy(rows.values) * scale
     return torch.sparse_coo_tensor(
         torch.from_numpy(rows.numbers)[None],
-        values.view(-1, *gradient.shape[1:]).to(gradient.dtype),
+        values.view(len(rows.numbers), *gradient.shape[1:]).to(gradient.dtype),
         gradient.shape,
         device=gradient.device,
         check_invariants=False,

@@ -10,7 +10,7 @@ import horovod.torch as hvd
 import torch
 from horovod.torch.compression import Compressor
 
-from hvd_deepreduce.checks import require_flag, require_number
+from hvd_deepreduce.checks import quoted, require_flag, require_number
 from hvd_deepreduce.contracts import IndexCodec, Memory, Sparsifier, ValueCodec
 from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError, UnknownGradientError, UnsupportedOperationError
 from hvd_deepreduce.settings import (
@@ -92,7 +92,7 @@ class DeepReduce(Compressor):  # type: ignore[misc]
         if overlap is not None:
             require_flag("DeepReduce", "overlap", overlap)
         if timeline is not None and not isinstance(timeline, Timeline):
-            raise InvalidSettingError(f"DeepReduce: timeline={timeline!r}; needed is a hvd_deepreduce.Timeline")
+            raise InvalidSettingError(f"DeepReduce: timeline={quoted(timeline)}; needed is a hvd_deepreduce.Timeline")
         self.settings = Settings.of(sparsifier, index, value, memory, seed)
         self._min_numel = min_numel
         self._options: dict[str, Any] = {
@@ -128,7 +128,9 @@ class DeepReduce(Compressor):  # type: ignore[misc]
             )
         process_set = process_set or self._process_set or hvd.global_process_set
         if not isinstance(process_set, hvd.ProcessSet):
-            raise InvalidSettingError(f"DeepReduce: process_set={process_set!r}; needed is a horovod.torch.ProcessSet")
+            raise InvalidSettingError(
+                f"DeepReduce: process_set={quoted(process_set)}; needed is a horovod.torch.ProcessSet"
+            )
         self._loss_scale = loss_scale or self._loss_scale
         self._process_set = process_set
         parameters = NamedParameters(named_parameters)

@@ -72,14 +72,14 @@ class DevicePipeline:
 
         frame, sent = self._pipeline.encode_support(support, values_at, spec, draw)
         if "residual" in slots:
-            _add_at(slots["residual"], sent, factor=-1.0)
+            _add_at(slots["residual"], sent, factor=-1.0, limited=True)
         return EncodedGradient(frame.to_bytes(), support.kept, len(frame.index_payload), len(frame.value_payload))
 
     def restore(self, frame: bytes, spec: TensorSpec, slots: Slots, draw: Draw) -> None:
         """See `Pipeline.restore`."""
         read = self._pipeline.read(ByteReader(frame, "own frame"), spec)
         if isinstance(read, Frame) and "residual" in slots:
-            _add_at(slots["residual"], self._pipeline.decode(read, spec, draw), factor=1.0)
+            _add_at(slots["residual"], self._pipeline.decode(read, spec, draw), factor=1.0, limited=True)
 
     def _compensate(self, gradient: torch.Tensor, slots: Slots) -> torch.Tensor | None:
         largest = torch.linalg.vector_norm(gradient, torch.inf)
@@ -160,8 +160,11 @@ def _sample_positions(numel: int, count: int, device: torch.device) -> torch.Ten
     return _to_tensor(_native.sample_positions(numel, count), device)
 
 
-def _add_at(dense: torch.Tensor, sent: SparseGradient, factor: float) -> None:
-    """dense[positions] += values x factor, the product rounded first; a frame holds no position twice."""
+def _add_at(dense: torch.Tensor, sent: SparseGradient, factor: float, *, limited: bool = False) -> None:
+    """dense[positions] += values x factor, the product rounded first; a frame holds no position twice.
+
+    `limited` is for residuals: an overflow ends at the largest finite value, as in `hvd_deepreduce.kept_back`.
+    """
     gradient = sent.by_position()
     values = torch.from_numpy(gradient.values)
     if factor not in (1.0, -1.0):
@@ -169,7 +172,11 @@ def _add_at(dense: torch.Tensor, sent: SparseGradient, factor: float) -> None:
     positions = _to_tensor(gradient.support.positions, dense.device)
     terms = values.to(dense.device)
     here = dense[positions]
-    dense[positions] = here - terms if factor == -1.0 else here + terms
+    sums = here - terms if factor == -1.0 else here + terms
+    if limited:
+        largest = torch.finfo(sums.dtype).max
+        sums.clamp_(-largest, largest)
+    dense[positions] = sums
 
 
 def _to_tensor(positions: Positions, device: torch.device) -> torch.Tensor:
