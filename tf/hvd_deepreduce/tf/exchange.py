@@ -56,8 +56,8 @@ class Exchange:
         for place, (gradient, variable) in enumerate(zip(call.gradients, call.variables, strict=True)):
             if gradient is not None and compressible(gradient, variable, min_numel):
                 self._states[place] = table.state_of(gradient, variable, place)
-        self._outputs = self._build(coder)
-        with tf.control_dependencies(list(self._outputs.values())):
+        self._outputs, present = self._build(coder, call)
+        with tf.control_dependencies([present, *self._outputs.values()]):
             # Read from a variable: TensorFlow would reduce a constant once, and take the result for one ever after.
             self._handed = tf.identity(session.probe.read_value())
 
@@ -93,11 +93,12 @@ class Exchange:
 
         return tf.cond(as_expected, result, refuse)
 
-    def _build(self, coder: Coder) -> dict[int, tf.Tensor]:
+    def _build(self, coder: Coder, call: HorovodCall) -> tuple[dict[int, tf.Tensor], tf.Tensor]:
         buckets: dict[int, dict[int, int]] = {}
         for place, state in self._states.items():
             buckets.setdefault(state.bucket, {})[state.member] = place
-        present = self._roll_call()
+        # The time limit of a bucket counts from its encoding, which waits for no other rank.
+        present = self.session.roll_call.call(call.gradients, call.variables, watched=bool(buckets))
         gathered, steps = {}, {}
         with tf.control_dependencies(coder.begin()):
             for number, members in sorted(buckets.items()):
@@ -114,24 +115,7 @@ class Exchange:
             for number, members in sorted(buckets.items()):
                 decoded = coder.decode(number, sorted(members), gathered[number], steps[number], self._factor)
                 outputs |= {members[member]: flat for member, flat in decoded.items()}
-        return outputs
-
-    def _roll_call(self) -> tf.Tensor:
-        """Finds out whether all ranks are there, before any gather begins, and beside the backward pass.
-
-        For ranks that have joined Horovod itself adds nothing to a sum, but hangs in a gather of known size.
-        """
-        name, size, process_set = self.session.name, self._probe.size, self.session.process_set
-        one = self.session.probe.read_value()[:1]
-        found = hvd.allreduce(
-            one, op=hvd.Sum, name=node_name(f"{name}.roll_call"), ignore_name_scope=True, process_set=process_set
-        )
-        complete = tf.reduce_all(tf.abs(found - size) < 0.5)
-
-        def refuse() -> tf.Tensor:
-            return tf.numpy_function(partial(_absent, name, size), [found], tf.bool, stateful=False)
-
-        return tf.cond(complete, lambda: complete, refuse)
+        return outputs, present
 
     def _refuse(self, tensor: str, reduced: Any) -> NoReturn:
         factor = self._probe.factor(reduced.tolist())  # raises for what is neither sum nor average
@@ -150,10 +134,3 @@ class Exchange:
     @staticmethod
     def _outside(tensor: tf.Tensor) -> Any:
         return tensor.graph.as_default() if hasattr(tensor, "graph") else tf.name_scope("deepreduce")
-
-
-def _absent(name: str, size: int, found: Any) -> NoReturn:
-    raise UnsupportedOperationError(
-        f"DeepReduce {name!r}: {found[0]:.0f} of {size} ranks take part in a step, the others have called hvd.join(): "
-        "Horovod's allgather does not know of it. Give all ranks the same number of steps"
-    )

@@ -112,16 +112,12 @@ def _take_over(wrapped: Any, exchange: RowExchange, process_set: Any, others: di
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def reduce(gradients: Sequence[Any], variables: Sequence[Any], *more: Any) -> list[Any]:
         gradients = list(gradients)
-        sparse = [isinstance(gradient, tf.IndexedSlices) for gradient in gradients]
-        if not any(sparse) or not process_set.included() or process_set.size() == 1 or others.get("sparse_as_dense"):
+        if not process_set.included() or process_set.size() == 1 or others.get("sparse_as_dense"):
             return list(stock(gradients, variables, *more))
-        merged = exchange.reduce(gradients, variables)
-        with tf.control_dependencies([one.values for one in merged if one is not None]):
-            dense = [
-                None if one is None or isinstance(one, tf.IndexedSlices) else tf.identity(one) for one in gradients
-            ]
+        ours = exchange.reduce(gradients, variables)
+        dense = [None if isinstance(one, tf.IndexedSlices) else one for one in ours]
         reduced = stock(dense, variables, *more) if any(one is not None for one in dense) else dense
-        return [merged[place] if of_rows else reduced[place] for place, of_rows in enumerate(sparse)]
+        return [ours[place] if one is None else one for place, one in enumerate(reduced)]
 
     wrapped._allreduce_grads = reduce
     # Past Keras, which would put it into every checkpoint of the optimizer: residuals are each rank's own.

@@ -31,6 +31,7 @@ from hvd_deepreduce.tf.failure import Failure
 from hvd_deepreduce.tf.introduction import introduce
 from hvd_deepreduce.tf.last_step import LastStep
 from hvd_deepreduce.tf.parameters import name_of
+from hvd_deepreduce.tf.roll_call import RollCall
 
 _FAREWELL_S = 10.0
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -71,30 +72,40 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
         self._loaded: Mapping[str, Any] | None = None
         self._failure = Failure(self._farewell)
         self._begun = False
+        self._roll_call: RollCall | None = None
         self._last_step = LastStep()
         # TensorFlow runs what is in a graph on threads of its own.
         self._lock = threading.RLock()
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """The sum or average of all ranks' `tf.IndexedSlices`, merged; None in the place of all other gradients."""
+        """The sum or average of all ranks' `tf.IndexedSlices`, merged; others as they are, once the roll is called."""
         places = [place for place, one in enumerate(gradients) if isinstance(one, tf.IndexedSlices)]
         with tf.init_scope():
             self._begin(variables)
             tables = {place: self._table(place, variables[place]) for place in places}
+            roll_call = self._roll_call
+            assert roll_call is not None
         gathered = {}
         with tf.device("CPU"):
+            present = roll_call.call(gradients, variables, watched=bool(tables))
             for place, table in tables.items():
                 merged = _merged(gradients[place], table.spec)
                 bundle = tf.numpy_function(partial(self._encode, table), merged, tf.uint8)
+                with tf.control_dependencies([present]):
+                    bundle = tf.identity(bundle)
                 gathered[place] = gather(bundle, f"{self.name}.rows.bucket.{place}", self._process_set)
-            sums: list[Any] = [None] * len(gradients)
+            sums: dict[int, tf.IndexedSlices] = {}
             with tf.control_dependencies(list(gathered.values())):
                 for place, table in tables.items():
                     kinds = [tf.int64, tf.as_dtype(table.spec.value_dtype)]
                     numbers, values = tf.numpy_function(partial(self._decode, table), [gathered[place]], kinds)
                     sums[place] = _slices_like(gradients[place], numbers, values, table.spec)
-        return sums
+        with tf.control_dependencies([present, *(one.values for one in sums.values())]):
+            return [
+                sums[place] if place in sums else None if one is None else tf.identity(one)
+                for place, one in enumerate(gradients)
+            ]
 
     def _begin(self, variables: Sequence[Any]) -> None:
         """At the first call: compares settings with the other ranks, who must do the same within the time limit."""
@@ -112,6 +123,7 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
             self._farewell()
             raise
         self._specs = specs
+        self._roll_call = RollCall(f"{self.name}.rows", self._process_set, self._timeout_s, self._farewell)
         self._begun = True
 
     def _table(self, place: int, variable: Any) -> Table:

@@ -23,6 +23,7 @@ from hvd_deepreduce.tf.host_coder import HostCoder
 from hvd_deepreduce.tf.introduction import introduce
 from hvd_deepreduce.tf.native_coder import NativeCoder
 from hvd_deepreduce.tf.parameters import HorovodCall, call_of
+from hvd_deepreduce.tf.roll_call import RollCall
 from hvd_deepreduce.tf.tensors import Kept, TensorTable
 
 _FAREWELL_S = 10.0
@@ -63,6 +64,7 @@ class Session:
         self._probe = Probe(0, 1)
         self.probe: Any = None
         """What Horovod is handed in a gradient's place, as a variable."""
+        self.roll_call: Any = None
         self._eager: list[Exchange] = []
 
     def exchange_of(self, tensor: tf.Tensor, *, alone: bool = False) -> Exchange | None:
@@ -111,6 +113,7 @@ class Session:
             raise SettingsMismatchError(f"{error} (raised by rank {rank} of {size})") from error
         self._probe = Probe(rank, size)
         self.probe = tf.Variable(self._probe.values(), dtype=tf.float32, trainable=False)
+        self.roll_call = RollCall(self.name, process_set, self._timeout_s, self._farewell)
         self.statistics = Statistics(str(self._settings), tensors.specs, tensors.pass_through)
         said = agreement.identity(self.name, self._settings, tensors.specs, rank=rank, size=size, **self._shaping)
         identity = json.dumps(said)
