@@ -237,6 +237,12 @@ TF_FAULTS = (
         "tf_faults.py",
     ),
     Fault(
+        "tf_scale",
+        "A `loss_scale=` that is 0 on one rank",
+        ("rank 1: DeepReduce: loss_scale()=0.0; allowed is 1.17549e-38 or more",),
+        "tf_faults.py",
+    ),
+    Fault(
         "tf_none",
         "A variable that one rank's loss does not use in a step",
         (

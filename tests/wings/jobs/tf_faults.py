@@ -46,7 +46,8 @@ def damaging(bits: tf.Variable) -> Any:
 def train(fault: str) -> None:
     faulty = hvd.rank() == FAULTY_RANK
     model = make_model()
-    options: dict[str, Any] = {"name": fault, "min_numel": 30, "timeout": 30}
+    scale = tf.Variable(1.0)
+    options: dict[str, Any] = {"name": fault, "min_numel": 30, "timeout": 30, "loss_scale": lambda: scale}
     if faulty and fault == "tf_settings":
         options["sparsifier"] = "topk(density=0.02)"
     compression = DeepReduce(**options)
@@ -70,6 +71,8 @@ def train(fault: str) -> None:
             return
         if at_fault and fault == "tf_damaged":
             damage.assign(0x10)
+        if at_fault and fault == "tf_scale":
+            scale.assign(0.0)
         before = digest(model.trainable_variables)
         tape = hvd.DistributedGradientTape(tape, compression=compression)
         with (

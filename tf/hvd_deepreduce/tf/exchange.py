@@ -22,6 +22,7 @@ from hvd_deepreduce.probe import Probe
 from hvd_deepreduce.tf import arrays
 from hvd_deepreduce.tf.collectives import gather, node_name
 from hvd_deepreduce.tf.host_coder import HostCoder
+from hvd_deepreduce.tf.loss_scale import LossScale
 from hvd_deepreduce.tf.native_coder import NativeCoder
 from hvd_deepreduce.tf.parameters import HorovodCall
 from hvd_deepreduce.tf.tensors import TensorState, TensorTable, compressible
@@ -44,7 +45,7 @@ class Exchange:
         coder: Coder,
         probe: Probe,
         min_numel: int,
-        scale: Any,
+        scale: LossScale,
     ):
         self.session = session
         self._gradients = call.gradients
@@ -85,7 +86,7 @@ class Exchange:
         spec = self._states[place].spec
 
         def result() -> tf.Tensor:
-            return arrays.from_flat(self._outputs[place], spec, tensor.dtype, self._scale)
+            return arrays.from_flat(self._outputs[place], spec, tensor.dtype, self._scale.value)
 
         def refuse() -> tf.Tensor:
             refuse = partial(self._refuse, spec.name)
@@ -103,10 +104,10 @@ class Exchange:
         with tf.control_dependencies(coder.begin()):
             for number, members in sorted(buckets.items()):
                 flats = {
-                    member: arrays.to_flat(self._gradients[place], self._states[place].spec, self._scale)
+                    member: arrays.to_flat(self._gradients[place], self._states[place].spec, self._scale.value)
                     for member, place in sorted(members.items())
                 }
-                bundle, steps[number] = coder.encode(number, flats)
+                bundle, steps[number] = coder.encode(number, flats, self._scale.trouble)
                 with tf.control_dependencies([present]):
                     bundle = tf.identity(bundle)
                 gathered[number] = gather(bundle, f"{self.session.name}.bucket.{number}", self.session.process_set)

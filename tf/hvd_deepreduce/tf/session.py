@@ -16,7 +16,7 @@ from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.probe import Probe
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.statistics import Statistics
-from hvd_deepreduce.tf import native_library
+from hvd_deepreduce.tf import loss_scale, native_library
 from hvd_deepreduce.tf.collectives import gather_now
 from hvd_deepreduce.tf.exchange import Coder, Exchange
 from hvd_deepreduce.tf.host_coder import HostCoder
@@ -45,7 +45,7 @@ class Session:
         process_set: Any,
         timeout_s: float,
         threads: int,
-        loss_scale: Callable[[], Any] | None,
+        ask_scale: Callable[[], Any] | None,
         custom_op: bool,
     ):
         self.name = name
@@ -57,7 +57,7 @@ class Session:
         self._shaping = {"min_numel": min_numel, "bucket_bytes": bucket_bytes}
         self._timeout_s = timeout_s
         self._threads = threads
-        self._loss_scale = loss_scale
+        self._ask_scale = ask_scale
         self._custom_op = custom_op
         self._tensors: TensorTable | None = None
         self._coder: Coder | None = None
@@ -87,7 +87,7 @@ class Session:
         # Outside of Horovod's conditional branch, where all gradients of the call are at hand.
         scope: AbstractContextManager[Any] = nullcontext() if graph is None else graph.as_default()
         with scope, tf.device("CPU"):
-            scale = None if self._loss_scale is None else self._loss_scale()
+            scale = loss_scale.asked(self._ask_scale)
             exchange = Exchange(self, call, table, coder, self._probe, self.min_numel, scale)
         if graph is None:
             known.clear()
