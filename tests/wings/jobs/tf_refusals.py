@@ -60,6 +60,24 @@ def check_refusals() -> None:
         )
 
     refused("that this DeepReduce was first used with", another_model)
+    older, newer = make("same"), make("same")
+    model, other = make_model(), make_model()
+    with_tape(model, batch_loss, older, graph=False, steps=1)
+    with_tape(other, batch_loss, newer, graph=False, steps=1)
+    refused(
+        "another of this name has begun since",
+        lambda: with_tape(model, batch_loss, older, graph=False, steps=1),
+    )
+    with_tape(other, batch_loss, newer, graph=False, steps=1)
+
+    @tf.function
+    def in_one_function() -> None:
+        for of, compression in ((model, make("function")), (other, make("function"))):
+            with tf.GradientTape() as tape:
+                loss = batch_loss(of, hvd.rank(), 0)
+            hvd.DistributedGradientTape(tape, compression=compression).gradient(loss, of.trainable_variables)
+
+    refused("another of this name has begun since", in_one_function)
     options = {} if hvd.rank() else {"seed": 5}
     refused(
         "seed is 0 on rank 1 and 5 on rank 0",

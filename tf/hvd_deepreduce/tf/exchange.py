@@ -46,19 +46,25 @@ class Exchange:
         probe: Probe,
         min_numel: int,
         scale: LossScale,
+        *,
+        number: int,
     ):
+        """`number` tells it from earlier ones of its graph: a step may compute gradients several times."""
         self.session = session
         self._gradients = call.gradients
         self._probe = probe
         self._factor = 1.0 if call.op == hvd.Sum else 1.0 / probe.size
         self._scale = scale
+        self._number = number
         self._states: dict[int, TensorState] = {}
         """By place in the call."""
         for place, (gradient, variable) in enumerate(zip(call.gradients, call.variables, strict=True)):
             if gradient is not None and compressible(gradient, variable, min_numel):
                 self._states[place] = table.state_of(gradient, variable, place)
         self._outputs, present = self._build(coder, call)
-        with tf.control_dependencies([present, *self._outputs.values()]):
+        self.complete = [present, *self._outputs.values()]
+        """What the next of this graph has to wait for."""
+        with tf.control_dependencies(self.complete):
             # Read from a variable: TensorFlow would reduce a constant once, and take the result for one ever after.
             self._handed = tf.identity(session.probe.read_value())
 
@@ -130,7 +136,9 @@ class Exchange:
         return place
 
     def _node_name(self, what: str, place: int) -> str:
-        return node_name(f"{self.session.name}.{what}.{place}")
+        # Those of several exchanges may be under way at once.
+        number = f".{self._number}" if self._number else ""
+        return node_name(f"{self.session.name}.{what}.{place}{number}")
 
     @staticmethod
     def _outside(tensor: tf.Tensor) -> Any:

@@ -84,11 +84,14 @@ class Session:
             return None
         with tf.init_scope():
             table, coder = self._begin(call, process_set)
+            self.roll_call.claim(graph)
         # Outside of Horovod's conditional branch, where all gradients of the call are at hand.
+        earlier = [one for one in known if one.session is self]
         scope: AbstractContextManager[Any] = nullcontext() if graph is None else graph.as_default()
-        with scope, tf.device("CPU"):
+        after = [] if graph is None or not earlier else earlier[-1].complete
+        with scope, tf.device("CPU"), tf.control_dependencies(after):
             scale = loss_scale.asked(self._ask_scale)
-            exchange = Exchange(self, call, table, coder, self._probe, self.min_numel, scale)
+            exchange = Exchange(self, call, table, coder, self._probe, self.min_numel, scale, number=len(earlier))
         if graph is None:
             known.clear()
         known.append(exchange)
@@ -114,6 +117,7 @@ class Session:
         self._probe = Probe(rank, size)
         self.probe = tf.Variable(self._probe.values(), dtype=tf.float32, trainable=False)
         self.roll_call = RollCall(self.name, process_set, self._timeout_s, self._farewell)
+        self.roll_call.allocate()
         self.statistics = Statistics(str(self._settings), tensors.specs, tensors.pass_through)
         said = agreement.identity(self.name, self._settings, tensors.specs, rank=rank, size=size, **self._shaping)
         identity = json.dumps(said)
