@@ -60,6 +60,25 @@ def check_refusals() -> None:
         )
 
     refused("that this DeepReduce was first used with", another_model)
+
+    def another_model_of_the_same_shapes(graph: bool) -> None:
+        compression = make(f"equal.{graph}")
+        models = [make_model(), make_model()]
+        for model in models:
+            with_tape(model, batch_loss, compression, graph=graph, steps=1)
+
+    refused("that this DeepReduce was first used with", lambda: another_model_of_the_same_shapes(False))
+    refused("that this DeepReduce was first used with", lambda: another_model_of_the_same_shapes(True))
+
+    def another_optimizer() -> None:
+        compression = make("optimizers")
+        models = [make_model(), make_model()]
+        for model in models:
+            optimizer = hvd_keras.DistributedOptimizer(tf.keras.optimizers.SGD(0.1), compression=compression)
+            model.compile(optimizer, loss="mse")
+            model.fit(*data_of_steps(), batch_size=8, verbose=0)
+
+    refused("that this DeepReduce was first used with", another_optimizer)
     older, newer = make("same"), make("same")
     model, other = make_model(), make_model()
     with_tape(model, batch_loss, older, graph=False, steps=1)

@@ -178,7 +178,7 @@ def check_two_in_one_function() -> None:
 
 
 def check_two_of_a_name() -> None:
-    """Two optimizers of one `rows_name=`: the older is refused once the newer has begun."""
+    """Two optimizers of one `rows_name=`: the older is refused once the newer has begun; so is another model."""
     table = tf.Variable(tf.zeros([10, DIMENSION]))
     one = tf.IndexedSlices(tf.ones([1, DIMENSION]), tf.constant([1]), tf.constant([10, DIMENSION]))
     older, newer = (DistributedOptimizer(tf.keras.optimizers.SGD(0.1), rows_name="same") for _ in range(2))
@@ -186,6 +186,8 @@ def check_two_of_a_name() -> None:
     newer._allreduce_grads([one], [table])
     with pytest.raises(Exception, match="another of this name has begun since"):
         older._allreduce_grads([one], [table])
+    with pytest.raises(Exception, match="none of the 1 that this DeepReduce was first used with"):
+        newer._allreduce_grads([one], [tf.Variable(tf.zeros([10, DIMENSION]))])
 
 
 def check_rollback() -> None:

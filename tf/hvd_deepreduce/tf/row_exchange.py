@@ -30,7 +30,7 @@ from hvd_deepreduce.tf.collectives import gather, gather_now
 from hvd_deepreduce.tf.failure import Failure
 from hvd_deepreduce.tf.introduction import introduce
 from hvd_deepreduce.tf.last_step import LastStep
-from hvd_deepreduce.tf.parameters import name_of
+from hvd_deepreduce.tf.parameters import NamedVariables, name_of
 from hvd_deepreduce.tf.roll_call import RollCall
 
 _FAREWELL_S = 10.0
@@ -73,6 +73,7 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
         self._pipeline = RowPipeline(settings)
         self._statistics = RowStatistics(str(settings))
         self._specs: list[TensorSpec] = []
+        self._variables: NamedVariables | None = None
         self._tables: dict[int, Table] = {}
         self._loaded: Mapping[str, Any] | None = None
         self._failure = Failure(self._farewell)
@@ -134,11 +135,14 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
             self._farewell()
             raise
         self._specs = specs
+        self._variables = NamedVariables(variables)
         self._roll_call = RollCall(f"{self.name}.rows", self._process_set, self._timeout_s, self._farewell)
         self._begun = True
 
     def _table(self, place: int, variable: Any) -> Table:
         name = name_of(place, variable)
+        if self._variables is not None:
+            self._variables.place_of(variable, place)  # raises for another model's
         known = self._tables.get(place)
         if known is None:
             found = [spec for spec in self._specs if spec.name == name]

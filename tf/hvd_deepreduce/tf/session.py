@@ -22,9 +22,9 @@ from hvd_deepreduce.tf.exchange import Coder, Exchange
 from hvd_deepreduce.tf.host_coder import HostCoder
 from hvd_deepreduce.tf.introduction import introduce
 from hvd_deepreduce.tf.native_coder import NativeCoder
-from hvd_deepreduce.tf.parameters import HorovodCall, call_of
+from hvd_deepreduce.tf.parameters import HorovodCall, call_of, guard
 from hvd_deepreduce.tf.roll_call import RollCall
-from hvd_deepreduce.tf.tensors import Kept, TensorTable
+from hvd_deepreduce.tf.tensors import Kept, TensorTable, compressible
 
 _FAREWELL_S = 10.0
 _EXCHANGES = "_hvd_deepreduce_exchanges"
@@ -85,6 +85,7 @@ class Session:
         with tf.init_scope():
             table, coder = self._begin(call, process_set)
             self.roll_call.claim(graph)
+            guard(call.function, table.variables, lambda variable: compressible(None, variable, self.min_numel))
         # Outside of Horovod's conditional branch, where all gradients of the call are at hand.
         earlier = [one for one in known if one.session is self]
         scope: AbstractContextManager[Any] = nullcontext() if graph is None else graph.as_default()
