@@ -39,6 +39,17 @@ def check_refusals() -> None:
         lambda: hvd.allreduce(tf.zeros(100), compression=make("direct"), name="direct"),
     )
 
+    def gradient_of(sources: list[Any]) -> None:
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            loss = sum(tf.reduce_sum(one**2) for one in sources)
+        hvd.DistributedGradientTape(tape, compression=make("sources")).gradient(loss, sources)
+
+    twice = tf.Variable(tf.ones(100), name="twice")
+    for run in (gradient_of, tf.function(gradient_of)):
+        refused("variable 'twice:0' is given twice, as sources 0 and 1", lambda run=run: run([twice, twice]))
+        refused("source 1 of shape (100,) is no tf.Variable", lambda run=run: run([twice, tf.ones(100)]))
+
     def compiled() -> None:
         model = make_model()
         optimizer = hvd_keras.DistributedOptimizer(tf.keras.optimizers.SGD(0.1), compression=make("jit"))

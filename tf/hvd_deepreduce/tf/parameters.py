@@ -45,13 +45,31 @@ def call_of(gradient: tf.Tensor) -> HorovodCall:
             gradients, variables = list(known.get("grads") or []), list(known.get("vars") or [])
             if len(gradients) == len(variables) and any(one is gradient for one in gradients):
                 function, given = _traced_function(frame)
-                return HorovodCall(gradients, given or variables, known.get("op"), known.get("process_set"), function)
+                variables = given or variables
+                _require_variables(variables)
+                return HorovodCall(gradients, variables, known.get("op"), known.get("process_set"), function)
         frame = frame.f_back
     raise UnknownGradientError(
         f"gradient {describe(gradient)} was not handed over by a DistributedOptimizer or DistributedGradientTape of "
         "horovod.tensorflow: which variable it belongs to is unknown. DeepReduce serves neither hvd.allreduce nor "
         "op=Adasum's optimizer"
     )
+
+
+def _require_variables(sources: Sequence[Any]) -> None:
+    """Raises unless each is a variable, and there once: residuals are kept by variable."""
+    places: dict[int, int] = {}
+    for place, source in enumerate(sources):
+        if not isinstance(source, tf.Variable):
+            raise UnknownGradientError(
+                f"source {place} of shape {source.shape} is no tf.Variable, and DeepReduce reduces gradients of "
+                "variables only: ask a plain tf.GradientTape for those of other tensors"
+            )
+        first = places.setdefault(id(source), place)
+        if first != place:
+            raise UnknownGradientError(
+                f"variable {source.name!r} is given twice, as sources {first} and {place}: ask for each gradient once"
+            )
 
 
 def _traced_function(frame: FrameType) -> tuple[Any, list[Any]]:
@@ -137,9 +155,11 @@ def name_of(place: int, variable: Any) -> str:
     >>> name_of(3, tf.Variable(0.0, name="dense_8/kernel"))
     '3.dense/kernel'
     """
-    parts = [re.sub(r"_\d+$", "", part) for part in variable.name.partition(":")[0].split("/")]
+    # Tensors have none in eager code.
+    parts = [re.sub(r"_\d+$", "", part) for part in getattr(variable, "name", "tensor").partition(":")[0].split("/")]
     return f"{place}.{'/'.join(parts)}"
 
 
-def _signature(variable: Any) -> tuple[tuple[int | None, ...], str]:
-    return tuple(variable.shape), tf.as_dtype(variable.dtype).name
+def _signature(variable: Any) -> tuple[tuple[int | None, ...] | None, str]:
+    shape = None if variable.shape.rank is None else tuple(variable.shape)
+    return shape, tf.as_dtype(variable.dtype).name
