@@ -237,6 +237,27 @@ TF_FAULTS = (
         "tf_faults.py",
     ),
     Fault(
+        "tf_scale",
+        "A `loss_scale=` that is 0 on one rank",
+        ("rank 1: DeepReduce: loss_scale()=0.0; allowed is 1.17549e-38 or more",),
+        "tf_faults.py",
+    ),
+    Fault(
+        "tf_none",
+        "A variable that one rank's loss does not use in a step",
+        (
+            "DeepReduceError: DeepReduce 'tf_none': the gradient of '1.other' is dense on rank 0, none on rank 1",
+            "in a step all ranks must have gradients of the same variables",
+        ),
+        "tf_faults.py",
+    ),
+    Fault(
+        "tf_table",
+        "The same, of a table with sparse gradients",
+        ("DeepReduceError: DeepReduce 'tf_table.rows': the gradient of '1.other' is sparse on rank 0, none on rank 1",),
+        "tf_faults.py",
+    ),
+    Fault(
         "killed",
         "A rank is killed (`SIGKILL`) in mid-step",
         ("UnknownError: Graph execution error", "Horovod has been shut down"),

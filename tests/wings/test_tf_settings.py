@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 with warnings.catch_warnings():
@@ -17,7 +18,7 @@ with warnings.catch_warnings():
     import tensorflow as tf
     from horovod.tensorflow.compression import Compressor
 
-    from hvd_deepreduce.tf import DeepReduce, compressor, native_library
+    from hvd_deepreduce.tf import DeepReduce, compressor, loss_scale, native_library
 
 from hvd_deepreduce import Rice, TopK
 from hvd_deepreduce.errors import InvalidSettingError, StateMismatchError, UnknownGradientError
@@ -65,6 +66,27 @@ def test_text_objects_and_one_string_are_the_same() -> None:
 def test_bad_settings_are_refused_with_what_is_allowed(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSettingError, match=re.escape(message)):
         DeepReduce(**options)
+
+
+@pytest.mark.parametrize(
+    ("scale", "trouble"),
+    [
+        *((scale, "") for scale in (1, 0.5, np.float32(2), 2.0**-126)),
+        *((scale, f"loss_scale()={scale!r}") for scale in (0.0, -2.0, float("nan"), float("inf"), "x", None, True)),
+        *((scale, "loss_scale()=") for scale in (1e-40, np.float32(0))),
+        ([1.0, 2.0], "loss_scale() is of shape (2,); needed is one number"),
+    ],
+)
+def test_loss_scales_are_numbers_that_a_gradient_can_be_divided_by(scale: Any, trouble: str) -> None:
+    tensors = [] if scale is None or isinstance(scale, str | bool) else [tf.constant(scale), tf.Variable(scale)]
+    for given in (scale, *tensors):
+        found = loss_scale.asked(lambda given=given: given).trouble.numpy().decode()
+        assert found.startswith("DeepReduce: loss_scale()") if trouble else not found, given
+    assert trouble in loss_scale.asked(lambda: scale).trouble.numpy().decode()
+
+
+def test_what_a_loss_scale_raises_is_told() -> None:
+    assert loss_scale.asked(lambda: {}["scale"]).trouble.numpy() == b"KeyError: 'scale'"
 
 
 def test_report_and_stats_before_the_first_step() -> None:

@@ -15,11 +15,12 @@ from tf_common import batch_loss, digest, make_model
 
 from hvd_deepreduce import agreement
 from hvd_deepreduce.errors import DeepReduceError
-from hvd_deepreduce.tf import DeepReduce, exchange
+from hvd_deepreduce.tf import DeepReduce, DistributedGradientTape, exchange
 
 FAULTY_RANK = 1
 STEP = 2
 GONE = ("joined", "stalled", "killed")
+UNUSED = ("tf_none", "tf_table")
 
 
 def go_missing(how: str) -> None:
@@ -45,7 +46,8 @@ def damaging(bits: tf.Variable) -> Any:
 def train(fault: str) -> None:
     faulty = hvd.rank() == FAULTY_RANK
     model = make_model()
-    options: dict[str, Any] = {"name": fault, "min_numel": 30, "timeout": 30}
+    scale = tf.Variable(1.0)
+    options: dict[str, Any] = {"name": fault, "min_numel": 30, "timeout": 30, "loss_scale": lambda: scale}
     if faulty and fault == "tf_settings":
         options["sparsifier"] = "topk(density=0.02)"
     compression = DeepReduce(**options)
@@ -69,6 +71,8 @@ def train(fault: str) -> None:
             return
         if at_fault and fault == "tf_damaged":
             damage.assign(0x10)
+        if at_fault and fault == "tf_scale":
+            scale.assign(0.0)
         before = digest(model.trainable_variables)
         tape = hvd.DistributedGradientTape(tape, compression=compression)
         with (
@@ -85,6 +89,29 @@ def train(fault: str) -> None:
     print(f"NO ERROR {fault}", flush=True)
 
 
+def leave_one_unused(fault: str) -> None:
+    """The faulty rank's loss does not use a variable in a step: one with a dense gradient, or a table."""
+    faulty = hvd.rank() == FAULTY_RANK
+    used, other = tf.Variable(tf.ones(40), name="used"), tf.Variable(tf.ones([10, 4]), name="other")
+    compression = DeepReduce(name=fault, min_numel=30)
+    rows: Any = None
+    for step in range(STEP + 1):
+        at_fault = faulty and step == STEP
+        if at_fault:
+            print(f"FAULT {fault}", flush=True)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(used**2)
+            if not at_fault:
+                loss += tf.reduce_sum((tf.gather(other, [1, 2]) if fault == "tf_table" else other) ** 2)
+        if fault == "tf_table":
+            tape = DistributedGradientTape(tape, rows=rows, rows_name=fault)
+            rows = tape.rows
+        else:
+            tape = hvd.DistributedGradientTape(tape, compression=compression)
+        tape.gradient(loss, [used, other])
+    print(f"NO ERROR {fault}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("faults", nargs="+")
@@ -96,7 +123,7 @@ def main() -> None:
         return
     for fault in faults:
         try:
-            train(fault)
+            (leave_one_unused if fault in UNUSED else train)(fault)
         except (DeepReduceError, tf.errors.OpError) as error:
             # TensorFlow puts many lines of its own around the one that counts.
             said = [line for line in str(error).splitlines() if "rank" in line and "raise " not in line]

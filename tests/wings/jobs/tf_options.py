@@ -21,6 +21,7 @@ from tf_tape_options import (
     check_not_finite,
     check_process_set,
     check_settings_of_every_kind,
+    check_two_gradients_in_one_function,
     check_two_models,
     check_words,
 )
@@ -48,6 +49,7 @@ def main() -> None:
         "rollback": lambda: [check_rollback(custom_op) for custom_op in (True, False)],
         "settings": check_settings_of_every_kind,
         "two_models": check_two_models,
+        "two_gradients": check_two_gradients_in_one_function,
         "load_model": check_load_model,
         "refusals": check_refusals,
     }

@@ -39,6 +39,17 @@ def check_refusals() -> None:
         lambda: hvd.allreduce(tf.zeros(100), compression=make("direct"), name="direct"),
     )
 
+    def gradient_of(sources: list[Any]) -> None:
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            loss = sum(tf.reduce_sum(one**2) for one in sources)
+        hvd.DistributedGradientTape(tape, compression=make("sources")).gradient(loss, sources)
+
+    twice = tf.Variable(tf.ones(100), name="twice")
+    for run in (gradient_of, tf.function(gradient_of)):
+        refused("variable 'twice:0' is given twice, as sources 0 and 1", lambda run=run: run([twice, twice]))
+        refused("source 1 of shape (100,) is no tf.Variable", lambda run=run: run([twice, tf.ones(100)]))
+
     def compiled() -> None:
         model = make_model()
         optimizer = hvd_keras.DistributedOptimizer(tf.keras.optimizers.SGD(0.1), compression=make("jit"))
@@ -60,6 +71,43 @@ def check_refusals() -> None:
         )
 
     refused("that this DeepReduce was first used with", another_model)
+
+    def another_model_of_the_same_shapes(graph: bool) -> None:
+        compression = make(f"equal.{graph}")
+        models = [make_model(), make_model()]
+        for model in models:
+            with_tape(model, batch_loss, compression, graph=graph, steps=1)
+
+    refused("that this DeepReduce was first used with", lambda: another_model_of_the_same_shapes(False))
+    refused("that this DeepReduce was first used with", lambda: another_model_of_the_same_shapes(True))
+
+    def another_optimizer() -> None:
+        compression = make("optimizers")
+        models = [make_model(), make_model()]
+        for model in models:
+            optimizer = hvd_keras.DistributedOptimizer(tf.keras.optimizers.SGD(0.1), compression=compression)
+            model.compile(optimizer, loss="mse")
+            model.fit(*data_of_steps(), batch_size=8, verbose=0)
+
+    refused("that this DeepReduce was first used with", another_optimizer)
+    older, newer = make("same"), make("same")
+    model, other = make_model(), make_model()
+    with_tape(model, batch_loss, older, graph=False, steps=1)
+    with_tape(other, batch_loss, newer, graph=False, steps=1)
+    refused(
+        "another of this name has begun since",
+        lambda: with_tape(model, batch_loss, older, graph=False, steps=1),
+    )
+    with_tape(other, batch_loss, newer, graph=False, steps=1)
+
+    @tf.function
+    def in_one_function() -> None:
+        for of, compression in ((model, make("function")), (other, make("function"))):
+            with tf.GradientTape() as tape:
+                loss = batch_loss(of, hvd.rank(), 0)
+            hvd.DistributedGradientTape(tape, compression=compression).gradient(loss, of.trainable_variables)
+
+    refused("another of this name has begun since", in_one_function)
     options = {} if hvd.rank() else {"seed": 5}
     refused(
         "seed is 0 on rank 1 and 5 on rank 0",

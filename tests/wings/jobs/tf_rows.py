@@ -9,6 +9,7 @@ from typing import Any
 
 import horovod.tensorflow as hvd
 import numpy as np
+import pytest
 import tensorflow as tf
 from oracle import qsgd
 from tf_common import assert_equal_on_all_ranks
@@ -122,6 +123,10 @@ def cases() -> Iterator[str]:
     for graph in (True, False):
         check_tape(f"tape.{graph}", graph)
         yield f"tape {graph}"
+    check_two_in_one_function()
+    yield "two in one function"
+    check_two_of_a_name()
+    yield "two of a name"
     check_rollback()
     yield "rollback"
     check_failure()
@@ -148,6 +153,41 @@ def check_tape(case: str, graph: bool) -> None:
         run(tf.constant(numbers_of(hvd.rank(), number)))
     assert_same(case, model)
     assert rows.stats()["steps"] == STEPS
+
+
+def check_two_in_one_function() -> None:
+    """A function may reduce twice: the second exchange comes after the first."""
+    table = tf.Variable(tf.zeros([10, DIMENSION]))
+
+    @tf.function
+    def both(factors: tf.Tensor) -> list[tf.Tensor]:
+        found, rows = [], None
+        for factor in tf.unstack(factors):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.gather(table, [1, 1, 3]) * factor)
+            tape = DistributedGradientTape(tape, rows=rows, rows_name="twice")
+            rows = tape.rows
+            found.append(tf.convert_to_tensor(tape.gradient(loss, [table])[0]))
+        return found
+
+    for step in range(5):
+        found = both(tf.constant([hvd.rank() + 1.0 + step, -10.0 * (hvd.rank() + 2)]))
+        mean_rank = (hvd.size() - 1) / 2
+        for gradient, expected in zip(found, (mean_rank + 1 + step, -10 * (mean_rank + 2)), strict=True):
+            np.testing.assert_allclose(gradient[1:4, 0], [2 * expected, 0, expected], rtol=1e-6)
+
+
+def check_two_of_a_name() -> None:
+    """Two optimizers of one `rows_name=`: the older is refused once the newer has begun; so is another model."""
+    table = tf.Variable(tf.zeros([10, DIMENSION]))
+    one = tf.IndexedSlices(tf.ones([1, DIMENSION]), tf.constant([1]), tf.constant([10, DIMENSION]))
+    older, newer = (DistributedOptimizer(tf.keras.optimizers.SGD(0.1), rows_name="same") for _ in range(2))
+    older._allreduce_grads([one], [table])
+    newer._allreduce_grads([one], [table])
+    with pytest.raises(Exception, match="another of this name has begun since"):
+        older._allreduce_grads([one], [table])
+    with pytest.raises(Exception, match="none of the 1 that this DeepReduce was first used with"):
+        newer._allreduce_grads([one], [tf.Variable(tf.zeros([10, DIMENSION]))])
 
 
 def check_rollback() -> None:

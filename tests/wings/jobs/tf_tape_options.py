@@ -100,3 +100,27 @@ def check_two_models() -> None:
     for number in (4, 5):
         model = with_tape(make_model(number), batch_loss, make(f"two.{number}"), graph=False)
         assert_same(f"two.{number}", model, train_alone(make_model(number), batch_loss, everyone()))
+
+
+def check_two_gradients_in_one_function() -> None:
+    """A function may compute gradients twice: the second exchange comes after the first."""
+    mean_rank = (hvd.size() - 1) / 2
+    for custom_op in (True, False):
+        compression = make(f"twice.{custom_op}", "none+raw+raw+none", custom_op=custom_op)
+        variables = Variables(np.zeros((20, 10)), np.zeros(3)).trainable_variables
+
+        @tf.function
+        def both(factors: tf.Tensor, variables: Any = variables, compression: Any = compression) -> list[Any]:
+            found = []
+            for factor in tf.unstack(factors):
+                with tf.GradientTape() as tape:
+                    loss = sum(tf.reduce_sum(variable * factor) for variable in variables)
+                found.append(hvd.DistributedGradientTape(tape, compression=compression).gradient(loss, variables))
+            return found
+
+        for step in range(10):
+            found = both(tf.constant([hvd.rank() + 1.0 + step, -10.0 * (hvd.rank() + 2)]))
+            for gradients, expected in zip(found, (mean_rank + 1 + step, -10 * (mean_rank + 2)), strict=True):
+                for gradient in gradients:
+                    np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-6)
+        assert compression.stats()["steps"] == 20

@@ -113,7 +113,7 @@ class DeepReduce(Compressor, tf.Module):  # type: ignore[misc]
             process_set=process_set,
             timeout_s=timeout,
             threads=threads,
-            loss_scale=loss_scale,
+            ask_scale=loss_scale,
             custom_op=custom_op,
         )
         # TensorFlow may trace, and run functions eagerly, on threads of its own.

@@ -22,6 +22,7 @@ from hvd_deepreduce.probe import Probe
 from hvd_deepreduce.tf import arrays
 from hvd_deepreduce.tf.collectives import gather, node_name
 from hvd_deepreduce.tf.host_coder import HostCoder
+from hvd_deepreduce.tf.loss_scale import LossScale
 from hvd_deepreduce.tf.native_coder import NativeCoder
 from hvd_deepreduce.tf.parameters import HorovodCall
 from hvd_deepreduce.tf.tensors import TensorState, TensorTable, compressible
@@ -44,20 +45,26 @@ class Exchange:
         coder: Coder,
         probe: Probe,
         min_numel: int,
-        scale: Any,
+        scale: LossScale,
+        *,
+        number: int,
     ):
+        """`number` tells it from earlier ones of its graph: a step may compute gradients several times."""
         self.session = session
         self._gradients = call.gradients
         self._probe = probe
         self._factor = 1.0 if call.op == hvd.Sum else 1.0 / probe.size
         self._scale = scale
+        self._number = number
         self._states: dict[int, TensorState] = {}
         """By place in the call."""
         for place, (gradient, variable) in enumerate(zip(call.gradients, call.variables, strict=True)):
             if gradient is not None and compressible(gradient, variable, min_numel):
                 self._states[place] = table.state_of(gradient, variable, place)
-        self._outputs = self._build(coder)
-        with tf.control_dependencies(list(self._outputs.values())):
+        self._outputs, present = self._build(coder, call)
+        self.complete = [present, *self._outputs.values()]
+        """What the next of this graph has to wait for."""
+        with tf.control_dependencies(self.complete):
             # Read from a variable: TensorFlow would reduce a constant once, and take the result for one ever after.
             self._handed = tf.identity(session.probe.read_value())
 
@@ -85,7 +92,7 @@ class Exchange:
         spec = self._states[place].spec
 
         def result() -> tf.Tensor:
-            return arrays.from_flat(self._outputs[place], spec, tensor.dtype, self._scale)
+            return arrays.from_flat(self._outputs[place], spec, tensor.dtype, self._scale.value)
 
         def refuse() -> tf.Tensor:
             refuse = partial(self._refuse, spec.name)
@@ -93,19 +100,20 @@ class Exchange:
 
         return tf.cond(as_expected, result, refuse)
 
-    def _build(self, coder: Coder) -> dict[int, tf.Tensor]:
+    def _build(self, coder: Coder, call: HorovodCall) -> tuple[dict[int, tf.Tensor], tf.Tensor]:
         buckets: dict[int, dict[int, int]] = {}
         for place, state in self._states.items():
             buckets.setdefault(state.bucket, {})[state.member] = place
-        present = self._roll_call()
+        # The time limit of a bucket counts from its encoding, which waits for no other rank.
+        present = self.session.roll_call.call(call.gradients, call.variables, watched=bool(buckets))
         gathered, steps = {}, {}
         with tf.control_dependencies(coder.begin()):
             for number, members in sorted(buckets.items()):
                 flats = {
-                    member: arrays.to_flat(self._gradients[place], self._states[place].spec, self._scale)
+                    member: arrays.to_flat(self._gradients[place], self._states[place].spec, self._scale.value)
                     for member, place in sorted(members.items())
                 }
-                bundle, steps[number] = coder.encode(number, flats)
+                bundle, steps[number] = coder.encode(number, flats, self._scale.trouble)
                 with tf.control_dependencies([present]):
                     bundle = tf.identity(bundle)
                 gathered[number] = gather(bundle, f"{self.session.name}.bucket.{number}", self.session.process_set)
@@ -114,24 +122,7 @@ class Exchange:
             for number, members in sorted(buckets.items()):
                 decoded = coder.decode(number, sorted(members), gathered[number], steps[number], self._factor)
                 outputs |= {members[member]: flat for member, flat in decoded.items()}
-        return outputs
-
-    def _roll_call(self) -> tf.Tensor:
-        """Finds out whether all ranks are there, before any gather begins, and beside the backward pass.
-
-        For ranks that have joined Horovod itself adds nothing to a sum, but hangs in a gather of known size.
-        """
-        name, size, process_set = self.session.name, self._probe.size, self.session.process_set
-        one = self.session.probe.read_value()[:1]
-        found = hvd.allreduce(
-            one, op=hvd.Sum, name=node_name(f"{name}.roll_call"), ignore_name_scope=True, process_set=process_set
-        )
-        complete = tf.reduce_all(tf.abs(found - size) < 0.5)
-
-        def refuse() -> tf.Tensor:
-            return tf.numpy_function(partial(_absent, name, size), [found], tf.bool, stateful=False)
-
-        return tf.cond(complete, lambda: complete, refuse)
+        return outputs, present
 
     def _refuse(self, tensor: str, reduced: Any) -> NoReturn:
         factor = self._probe.factor(reduced.tolist())  # raises for what is neither sum nor average
@@ -145,15 +136,10 @@ class Exchange:
         return place
 
     def _node_name(self, what: str, place: int) -> str:
-        return node_name(f"{self.session.name}.{what}.{place}")
+        # Those of several exchanges may be under way at once.
+        number = f".{self._number}" if self._number else ""
+        return node_name(f"{self.session.name}.{what}.{place}{number}")
 
     @staticmethod
     def _outside(tensor: tf.Tensor) -> Any:
         return tensor.graph.as_default() if hasattr(tensor, "graph") else tf.name_scope("deepreduce")
-
-
-def _absent(name: str, size: int, found: Any) -> NoReturn:
-    raise UnsupportedOperationError(
-        f"DeepReduce {name!r}: {found[0]:.0f} of {size} ranks take part in a step, the others have called hvd.join(): "
-        "Horovod's allgather does not know of it. Give all ranks the same number of steps"
-    )

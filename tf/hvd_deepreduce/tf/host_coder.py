@@ -17,7 +17,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from hvd_deepreduce.batch import make_batch
-from hvd_deepreduce.errors import DeepReduceError
+from hvd_deepreduce.errors import DeepReduceError, InvalidSettingError
 from hvd_deepreduce.exchange import Bucket
 from hvd_deepreduce.failures import failure_of, without_rank
 from hvd_deepreduce.probe import PROBE_BYTES
@@ -86,8 +86,11 @@ class HostCoder:
             for variable, value in zip(variables, begun, strict=True)
         ]
 
-    def encode(self, number: int, gradients: Flats) -> tuple[tf.Tensor, tf.Tensor]:
-        """This rank's bundle, uint8, and the number of its step; brings the bucket's variables up to date."""
+    def encode(self, number: int, gradients: Flats, trouble: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """This rank's bundle, uint8, and the number of its step; brings the bucket's variables up to date.
+
+        `trouble` is text, why it can't give its gradients, if so: goes in their place.
+        """
         members = sorted(gradients)
         states = self.tensors.members(number)
         variables = [variable for member in members for variable in states[member].slots.values()]
@@ -100,6 +103,7 @@ class HostCoder:
                 partial(self._encode, number, members),
                 [
                     identity.read_value(),
+                    trouble,
                     step,
                     *(gradients[member] for member in members),
                     *(variable.read_value() for variable in variables),
@@ -182,7 +186,9 @@ class HostCoder:
             self._failure.note(error, self.rank)
         return [value for _, of_tensor in slots for value in of_tensor.values()]
 
-    def _encode(self, number: int, members: Sequence[int], identity: bytes, step: Any, *given: Array) -> list[Array]:
+    def _encode(
+        self, number: int, members: Sequence[int], identity: bytes, trouble: bytes, step: Any, *given: Array
+    ) -> list[Array]:
         bucket, states = self._buckets[number], self.tensors.members(number)
         gradients = given[: len(members)]
         slots = [value.copy() for value in given[len(members) :]]
@@ -191,6 +197,8 @@ class HostCoder:
             self._last_step.encoding(number)
         try:
             checkpoint.require_own(identity, self.identity)
+            if trouble:
+                raise InvalidSettingError(trouble.decode())
             if self._failure.error is None:
                 if bucket.steps_done != int(step):
                     bucket.resume(int(step))

@@ -75,7 +75,7 @@ class NativeCoder:
             self._watcher.start()
         return list(self._current)
 
-    def encode(self, number: int, gradients: Flats) -> tuple[tf.Tensor, tf.Tensor]:
+    def encode(self, number: int, gradients: Flats, trouble: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """See `HostCoder.encode`."""
         host = self._host
         members = sorted(gradients)
@@ -83,7 +83,7 @@ class NativeCoder:
         chosen = [states[member] for member in members]
         residuals = [state.slots["residual"].handle for state in chosen if "residual" in state.slots]
         bundle, step = self._library.ops.deep_reduce_encode(
-            trouble=self._trouble(),
+            trouble=self._trouble(trouble),
             round=tf.identity(self._current[0]),
             steps=host.kept.steps[str(number)].handle,
             facts=self._facts[number].handle,
@@ -127,15 +127,15 @@ class NativeCoder:
         with tf.control_dependencies([guard]):
             return {member: tf.identity(flat) for member, flat in zip(members, flats, strict=True)}
 
-    def _trouble(self) -> tf.Tensor:
-        """Why this rank can't go on, if it is that a checkpoint of another was restored; else nothing."""
+    def _trouble(self, known: tf.Tensor) -> tf.Tensor:
+        """Why this rank can't go on: that a checkpoint of another was restored, or else what is known."""
         identity = self._host.kept.identity
         assert identity is not None
         own = self._host.identity
         found = identity.read_value()
         return tf.cond(
             tf.equal(found, own),
-            lambda: tf.constant(""),
+            lambda: known,
             lambda: tf.ensure_shape(
                 tf.numpy_function(lambda text: _difference(text, own), [found], tf.string, stateful=False), []
             ),

@@ -49,7 +49,7 @@ def DistributedOptimizer(  # noqa: N802 (as Horovod's)
     `load_state_dict()` and `rollback()`, which can be given to `tf.train.Checkpoint`, too. With one process there is
     nothing to exchange, and nothing is compressed.
     """
-    exchange = _make_exchange(compression, op, groups, process_set, rows, rows_name, timeout)
+    exchange = _make_exchange(compression, op, groups, process_set, rows, rows_name, timeout, owns_name=True)
     wrap = keras3.wrap if is_keras_3() else hvd_keras.DistributedOptimizer
     wrapped = wrap(optimizer, compression=compression, op=op, process_set=process_set, **others)
     return _take_over(wrapped, exchange, process_set, others)
@@ -74,7 +74,7 @@ def DistributedGradientTape(  # noqa: N802 (as Horovod's)
     exchange = (
         rows
         if isinstance(rows, RowExchange)
-        else _make_exchange(compression, op, groups, process_set, rows, rows_name, timeout)
+        else _make_exchange(compression, op, groups, process_set, rows, rows_name, timeout, owns_name=False)
     )
     wrapped = hvd.DistributedGradientTape(gradtape, compression=compression, op=op, process_set=process_set, **others)
     if is_keras_3():
@@ -83,7 +83,15 @@ def DistributedGradientTape(  # noqa: N802 (as Horovod's)
 
 
 def _make_exchange(
-    compression: Any, op: Any, groups: Any, process_set: Any, rows: str | RowSettings | None, name: str, timeout: float
+    compression: Any,
+    op: Any,
+    groups: Any,
+    process_set: Any,
+    rows: str | RowSettings | None,
+    name: str,
+    timeout: float,
+    *,
+    owns_name: bool,
 ) -> RowExchange:
     if op not in (hvd.Average, hvd.Sum):
         raise UnsupportedOperationError("gathered rows allow op=Average and op=Sum only")
@@ -100,7 +108,8 @@ def _make_exchange(
             ) from error
     if not isinstance(rows, RowSettings):
         rows = RowSettings.from_string(DEFAULT_ROWS if rows is None else rows, deep.settings.seed if deep else 0)
-    return RowExchange(name, rows, average=op == hvd.Average, process_set=process_set, timeout_s=timeout)
+    average = op == hvd.Average
+    return RowExchange(name, rows, average=average, process_set=process_set, timeout_s=timeout, owns_name=owns_name)
 
 
 def _take_over(wrapped: Any, exchange: RowExchange, process_set: Any, others: dict[str, Any]) -> Any:
@@ -112,16 +121,12 @@ def _take_over(wrapped: Any, exchange: RowExchange, process_set: Any, others: di
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def reduce(gradients: Sequence[Any], variables: Sequence[Any], *more: Any) -> list[Any]:
         gradients = list(gradients)
-        sparse = [isinstance(gradient, tf.IndexedSlices) for gradient in gradients]
-        if not any(sparse) or not process_set.included() or process_set.size() == 1 or others.get("sparse_as_dense"):
+        if not process_set.included() or process_set.size() == 1 or others.get("sparse_as_dense"):
             return list(stock(gradients, variables, *more))
-        merged = exchange.reduce(gradients, variables)
-        with tf.control_dependencies([one.values for one in merged if one is not None]):
-            dense = [
-                None if one is None or isinstance(one, tf.IndexedSlices) else tf.identity(one) for one in gradients
-            ]
+        ours = exchange.reduce(gradients, variables)
+        dense = [None if isinstance(one, tf.IndexedSlices) else one for one in ours]
         reduced = stock(dense, variables, *more) if any(one is not None for one in dense) else dense
-        return [merged[place] if of_rows else reduced[place] for place, of_rows in enumerate(sparse)]
+        return [ours[place] if one is None else one for place, one in enumerate(reduced)]
 
     wrapped._allreduce_grads = reduce
     # Past Keras, which would put it into every checkpoint of the optimizer: residuals are each rank's own.

@@ -7,10 +7,11 @@ there `grads[i] is tensor` tells that the gradient is the one of `vars[i]`. Name
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from hvd_deepreduce.errors import DeepReduceError, UnknownGradientError
 
 # The second is what AutoGraph makes of the first.
 _HOROVOD_CALLERS = ("allreduce_grads", "tf__allreduce_grads")
+_GUARDED = "_hvd_deepreduce_guarded"
 
 
 class HorovodCall(NamedTuple):
@@ -30,6 +32,8 @@ class HorovodCall(NamedTuple):
     op: int | None
     """Horovod's number of the reduction, where it can be seen."""
     process_set: Any
+    function: Any = None
+    """Horovod's traced function, where it is one that serves any variables of the same shapes."""
 
 
 def call_of(gradient: tf.Tensor) -> HorovodCall:
@@ -40,13 +44,64 @@ def call_of(gradient: tf.Tensor) -> HorovodCall:
             known = frame.f_locals
             gradients, variables = list(known.get("grads") or []), list(known.get("vars") or [])
             if len(gradients) == len(variables) and any(one is gradient for one in gradients):
-                return HorovodCall(gradients, variables, known.get("op"), known.get("process_set"))
+                function, given = _traced_function(frame)
+                variables = given or variables
+                _require_variables(variables)
+                return HorovodCall(gradients, variables, known.get("op"), known.get("process_set"), function)
         frame = frame.f_back
     raise UnknownGradientError(
         f"gradient {describe(gradient)} was not handed over by a DistributedOptimizer or DistributedGradientTape of "
         "horovod.tensorflow: which variable it belongs to is unknown. DeepReduce serves neither hvd.allreduce nor "
         "op=Adasum's optimizer"
     )
+
+
+def _require_variables(sources: Sequence[Any]) -> None:
+    """Raises unless each is a variable, and there once: residuals are kept by variable."""
+    places: dict[int, int] = {}
+    for place, source in enumerate(sources):
+        if not isinstance(source, tf.Variable):
+            raise UnknownGradientError(
+                f"source {place} of shape {source.shape} is no tf.Variable, and DeepReduce reduces gradients of "
+                "variables only: ask a plain tf.GradientTape for those of other tensors"
+            )
+        first = places.setdefault(id(source), place)
+        if first != place:
+            raise UnknownGradientError(
+                f"variable {source.name!r} is given twice, as sources {first} and {place}: ask for each gradient once"
+            )
+
+
+def _traced_function(frame: FrameType) -> tuple[Any, list[Any]]:
+    """What is being traced, and the variables that it was called with: in a trace others stand in their places."""
+    above: FrameType | None = frame
+    while above is not None:
+        function = above.f_locals.get("self")
+        if above.f_code.co_name == "__call__" and isinstance(function, tf.types.experimental.PolymorphicFunction):
+            args: Sequence[Any] = above.f_locals.get("args") or ()
+            ours = getattr(function.python_function, "__name__", "") in _HOROVOD_CALLERS and len(args) > 1
+            return (function, list(args[1])) if ours else (None, [])
+        above = above.f_back
+    return None, []
+
+
+def guard(function: Any, variables: NamedVariables, ours: Callable[[Any], bool]) -> None:
+    """From now on a traced function refuses variables of another model, of which no trace could tell.
+
+    `ours` tells of a variable whether its gradient is compressed.
+    """
+    if function is None or hasattr(function, _GUARDED):
+        return
+    stock = function._call
+
+    def call(gradients: Any, of: Sequence[Any], *more: Any, **options: Any) -> Any:
+        for place, variable in enumerate(of):
+            if ours(variable):
+                variables.place_of(variable, place)
+        return stock(gradients, of, *more, **options)
+
+    function._call = call
+    setattr(function, _GUARDED, True)
 
 
 def describe(gradient: tf.Tensor) -> str:
@@ -73,7 +128,7 @@ class NamedVariables:
         found = self._place_of.get(id(variable))
         if found is not None and self._variables[found]() is variable:
             return found
-        if place < len(self.names) and self._variables[place]() is None:
+        if place < len(self.names) and self._gone(place):
             if _signature(variable) != self._signatures[place]:
                 raise DeepReduceError(
                     f"tensor {self.names[place]!r}: variable {variable.name!r} is {_signature(variable)} here, and was "
@@ -88,6 +143,11 @@ class NamedVariables:
             "DeepReduce was first used with: give every optimizer or model one of its own (name=...)"
         )
 
+    def _gone(self, place: int) -> bool:
+        if self._variables[place]() is not None:
+            gc.collect()  # models refer to themselves in circles
+        return self._variables[place]() is None
+
 
 def name_of(place: int, variable: Any) -> str:
     """A name that is the same on all ranks, however many layers each has made before.
@@ -95,9 +155,11 @@ def name_of(place: int, variable: Any) -> str:
     >>> name_of(3, tf.Variable(0.0, name="dense_8/kernel"))
     '3.dense/kernel'
     """
-    parts = [re.sub(r"_\d+$", "", part) for part in variable.name.partition(":")[0].split("/")]
+    # Tensors have none in eager code.
+    parts = [re.sub(r"_\d+$", "", part) for part in getattr(variable, "name", "tensor").partition(":")[0].split("/")]
     return f"{place}.{'/'.join(parts)}"
 
 
-def _signature(variable: Any) -> tuple[tuple[int | None, ...], str]:
-    return tuple(variable.shape), tf.as_dtype(variable.dtype).name
+def _signature(variable: Any) -> tuple[tuple[int | None, ...] | None, str]:
+    shape = None if variable.shape.rank is None else tuple(variable.shape)
+    return shape, tf.as_dtype(variable.dtype).name

@@ -30,9 +30,11 @@ from hvd_deepreduce.tf.collectives import gather, gather_now
 from hvd_deepreduce.tf.failure import Failure
 from hvd_deepreduce.tf.introduction import introduce
 from hvd_deepreduce.tf.last_step import LastStep
-from hvd_deepreduce.tf.parameters import name_of
+from hvd_deepreduce.tf.parameters import NamedVariables, name_of
+from hvd_deepreduce.tf.roll_call import RollCall
 
 _FAREWELL_S = 10.0
+_LAST = "_hvd_deepreduce_last_rows"
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -58,8 +60,12 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
     `tf.train.Checkpoint` saves them all the same, when it is given one: `tf.train.Checkpoint(rows=optimizer.rows)`.
     """
 
-    def __init__(self, name: str, settings: RowSettings, *, average: bool, process_set: Any, timeout_s: float):
+    def __init__(
+        self, name: str, settings: RowSettings, *, average: bool, process_set: Any, timeout_s: float, owns_name: bool
+    ):
+        """`owns_name` where another of the name must not be used meanwhile; tapes are made anew in every step."""
         self.name = name
+        self._owns_name = owns_name
         self.settings = settings
         self._average = average
         self._process_set = process_set
@@ -67,34 +73,51 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
         self._pipeline = RowPipeline(settings)
         self._statistics = RowStatistics(str(settings))
         self._specs: list[TensorSpec] = []
+        self._variables: NamedVariables | None = None
         self._tables: dict[int, Table] = {}
         self._loaded: Mapping[str, Any] | None = None
         self._failure = Failure(self._farewell)
         self._begun = False
+        self._roll_call: RollCall | None = None
         self._last_step = LastStep()
         # TensorFlow runs what is in a graph on threads of its own.
         self._lock = threading.RLock()
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """The sum or average of all ranks' `tf.IndexedSlices`, merged; None in the place of all other gradients."""
+        """The sum or average of all ranks' `tf.IndexedSlices`, merged; others as they are, once the roll is called."""
         places = [place for place, one in enumerate(gradients) if isinstance(one, tf.IndexedSlices)]
+        graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
         with tf.init_scope():
             self._begin(variables)
             tables = {place: self._table(place, variables[place]) for place in places}
+            roll_call = self._roll_call
+            assert roll_call is not None
+            if tables and self._owns_name:
+                roll_call.claim(graph)
         gathered = {}
-        with tf.device("CPU"):
+        last = _last_in(graph)
+        # A step may reduce several times, and names of collectives can be used once at a time.
+        with tf.device("CPU"), tf.control_dependencies(last.get(self.name, [])):
+            present = roll_call.call(gradients, variables, watched=False)
             for place, table in tables.items():
                 merged = _merged(gradients[place], table.spec)
                 bundle = tf.numpy_function(partial(self._encode, table), merged, tf.uint8)
+                with tf.control_dependencies([present]):
+                    bundle = tf.identity(bundle)
                 gathered[place] = gather(bundle, f"{self.name}.rows.bucket.{place}", self._process_set)
-            sums: list[Any] = [None] * len(gradients)
+            sums: dict[int, tf.IndexedSlices] = {}
             with tf.control_dependencies(list(gathered.values())):
                 for place, table in tables.items():
                     kinds = [tf.int64, tf.as_dtype(table.spec.value_dtype)]
                     numbers, values = tf.numpy_function(partial(self._decode, table), [gathered[place]], kinds)
                     sums[place] = _slices_like(gradients[place], numbers, values, table.spec)
-        return sums
+        last[self.name] = [present, *(one.values for one in sums.values())]
+        with tf.control_dependencies(last[self.name]):
+            return [
+                sums[place] if place in sums else None if one is None else tf.identity(one)
+                for place, one in enumerate(gradients)
+            ]
 
     def _begin(self, variables: Sequence[Any]) -> None:
         """At the first call: compares settings with the other ranks, who must do the same within the time limit."""
@@ -112,10 +135,14 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
             self._farewell()
             raise
         self._specs = specs
+        self._variables = NamedVariables(variables)
+        self._roll_call = RollCall(f"{self.name}.rows", self._process_set, self._timeout_s, self._farewell)
         self._begun = True
 
     def _table(self, place: int, variable: Any) -> Table:
         name = name_of(place, variable)
+        if self._variables is not None:
+            self._variables.place_of(variable, place)  # raises for another model's
         known = self._tables.get(place)
         if known is None:
             found = [spec for spec in self._specs if spec.name == name]
@@ -264,6 +291,16 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
     def _require_rest(self, caller: str) -> None:
         if any(table.bucket.sent for table in self._tables.values()):
             raise DeepReduceError(f"{caller}: gradients are under way; call it between steps")
+
+
+def _last_in(graph: Any) -> dict[str, list[tf.Tensor]]:
+    """What the next exchange of rows in a graph has to wait for, by name; nothing outside of one."""
+    if not hasattr(graph, _LAST):
+        if graph is None:
+            return {}
+        setattr(graph, _LAST, {})
+    last: dict[str, list[tf.Tensor]] = getattr(graph, _LAST)
+    return last
 
 
 def _merged(slices: tf.IndexedSlices, spec: TensorSpec) -> list[tf.Tensor]:

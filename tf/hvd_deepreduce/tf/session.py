@@ -16,14 +16,15 @@ from hvd_deepreduce.pipeline import Pipeline
 from hvd_deepreduce.probe import Probe
 from hvd_deepreduce.settings import Settings
 from hvd_deepreduce.statistics import Statistics
-from hvd_deepreduce.tf import native_library
+from hvd_deepreduce.tf import loss_scale, native_library
 from hvd_deepreduce.tf.collectives import gather_now
 from hvd_deepreduce.tf.exchange import Coder, Exchange
 from hvd_deepreduce.tf.host_coder import HostCoder
 from hvd_deepreduce.tf.introduction import introduce
 from hvd_deepreduce.tf.native_coder import NativeCoder
-from hvd_deepreduce.tf.parameters import HorovodCall, call_of
-from hvd_deepreduce.tf.tensors import Kept, TensorTable
+from hvd_deepreduce.tf.parameters import HorovodCall, call_of, guard
+from hvd_deepreduce.tf.roll_call import RollCall
+from hvd_deepreduce.tf.tensors import Kept, TensorTable, compressible
 
 _FAREWELL_S = 10.0
 _EXCHANGES = "_hvd_deepreduce_exchanges"
@@ -44,7 +45,7 @@ class Session:
         process_set: Any,
         timeout_s: float,
         threads: int,
-        loss_scale: Callable[[], Any] | None,
+        ask_scale: Callable[[], Any] | None,
         custom_op: bool,
     ):
         self.name = name
@@ -56,13 +57,14 @@ class Session:
         self._shaping = {"min_numel": min_numel, "bucket_bytes": bucket_bytes}
         self._timeout_s = timeout_s
         self._threads = threads
-        self._loss_scale = loss_scale
+        self._ask_scale = ask_scale
         self._custom_op = custom_op
         self._tensors: TensorTable | None = None
         self._coder: Coder | None = None
         self._probe = Probe(0, 1)
         self.probe: Any = None
         """What Horovod is handed in a gradient's place, as a variable."""
+        self.roll_call: Any = None
         self._eager: list[Exchange] = []
 
     def exchange_of(self, tensor: tf.Tensor, *, alone: bool = False) -> Exchange | None:
@@ -82,11 +84,15 @@ class Session:
             return None
         with tf.init_scope():
             table, coder = self._begin(call, process_set)
+            self.roll_call.claim(graph)
+            guard(call.function, table.variables, lambda variable: compressible(None, variable, self.min_numel))
         # Outside of Horovod's conditional branch, where all gradients of the call are at hand.
+        earlier = [one for one in known if one.session is self]
         scope: AbstractContextManager[Any] = nullcontext() if graph is None else graph.as_default()
-        with scope, tf.device("CPU"):
-            scale = None if self._loss_scale is None else self._loss_scale()
-            exchange = Exchange(self, call, table, coder, self._probe, self.min_numel, scale)
+        after = [] if graph is None or not earlier else earlier[-1].complete
+        with scope, tf.device("CPU"), tf.control_dependencies(after):
+            scale = loss_scale.asked(self._ask_scale)
+            exchange = Exchange(self, call, table, coder, self._probe, self.min_numel, scale, number=len(earlier))
         if graph is None:
             known.clear()
         known.append(exchange)
@@ -111,6 +117,8 @@ class Session:
             raise SettingsMismatchError(f"{error} (raised by rank {rank} of {size})") from error
         self._probe = Probe(rank, size)
         self.probe = tf.Variable(self._probe.values(), dtype=tf.float32, trainable=False)
+        self.roll_call = RollCall(self.name, process_set, self._timeout_s, self._farewell)
+        self.roll_call.allocate()
         self.statistics = Statistics(str(self._settings), tensors.specs, tensors.pass_through)
         said = agreement.identity(self.name, self._settings, tensors.specs, rank=rank, size=size, **self._shaping)
         identity = json.dumps(said)
