@@ -90,9 +90,9 @@ def guard(function: Any, variables: NamedVariables, ours: Callable[[Any], bool])
 
     `ours` tells of a variable whether its gradient is compressed.
     """
-    if function is None or hasattr(function, _GUARDED):
+    stock = getattr(function, "_call", None)
+    if stock is None or hasattr(function, _GUARDED):
         return
-    stock = function._call
 
     def call(gradients: Any, of: Sequence[Any], *more: Any, **options: Any) -> Any:
         for place, variable in enumerate(of):

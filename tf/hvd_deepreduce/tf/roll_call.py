@@ -108,21 +108,31 @@ class RollCall:
             process_set=self._process_set,
         )
         if handle is not None:
-            found = tf.numpy_function(_end_watch, [found, handle], tf.int64, stateful=False)
-            found.set_shape([_LENGTH])
+            # Stateful as the beginning: else a step that has no gradient here would leave out what others wait for.
+            complete = tf.numpy_function(partial(self._end, kinds), [found, handle], tf.bool)
+            complete.set_shape([])
+            return complete
         size = self._process_set.size()
         # The mean of the squares is the square of the mean for equal ones only.
         same = tf.reduce_all(size * found[2 + _PIECES :] == found[2 : 2 + _PIECES] ** 2)
         complete = tf.reduce_all([found[0] == size, found[1] == 0, same])
 
         def refuse() -> tf.Tensor:
-            return tf.numpy_function(partial(self._refuse, kinds), [found[:2]], tf.bool, stateful=False)
+            return tf.numpy_function(partial(self._refuse, kinds), [found], tf.bool, stateful=False)
 
         return tf.cond(complete, lambda: complete, refuse)
 
     def _begin(self) -> tuple[Any, Any]:
         handle = watch.begin(f"DeepReduce {self._name!r}, the roll call of a step", self._timeout_s)
         return np.array([1, self._lost], np.int64), np.int64(handle)
+
+    def _end(self, kinds: Mapping[str, str], found: Any, handle: Any) -> Any:
+        watch.end(int(handle))
+        size = self._process_set.size()
+        same = all(size * found[2 + _PIECES :] == found[2 : 2 + _PIECES] ** 2)
+        if found[0] != size or found[1] or not same:
+            self._refuse(kinds, found)
+        return np.bool_(True)
 
     def _refuse(self, kinds: Mapping[str, str], found: Any) -> NoReturn:
         rank, size = self._process_set.rank(), self._process_set.size()
@@ -137,12 +147,8 @@ class RollCall:
         what = f"DeepReduce {self._name!r}, comparing gradients"
         gathered = gather_now(said, f"{self._name}.gradients", what, self._process_set, self._timeout_s)
         said_by_all = [json.loads(line) for line in gathered.splitlines()]
-        leave(
-            DeepReduceError(f"DeepReduce {self._name!r}: {differences(said_by_all)}: {_HINT}"),
-            rank,
-            size,
-            self._farewell,
-        )
+        text = f"DeepReduce {self._name!r}: {differences(said_by_all)}: {_HINT}"
+        leave(DeepReduceError(text), rank, size, self._farewell)
 
 
 def kinds_of(gradients: Sequence[Any], variables: Sequence[Any]) -> dict[str, str]:
@@ -187,8 +193,3 @@ def _listed(ranks: Sequence[int]) -> str:
 
 def _digest(kinds: Mapping[str, str]) -> bytes:
     return hashlib.blake2b(json.dumps(kinds).encode(), digest_size=2 * _PIECES).digest()
-
-
-def _end_watch(found: Any, handle: Any) -> Any:
-    watch.end(int(handle))
-    return found

@@ -19,13 +19,13 @@ from hvd_deepreduce import agreement
 from hvd_deepreduce.errors import DeepReduceError, SettingsMismatchError, StateMismatchError
 from hvd_deepreduce.failures import failure_of, without_rank
 from hvd_deepreduce.rows.gradient import RowGradient
-from hvd_deepreduce.rows.merge import Rows, table_of
+from hvd_deepreduce.rows.merge import Rows
 from hvd_deepreduce.rows.pipeline import RowPipeline
 from hvd_deepreduce.rows.settings import RowSettings
 from hvd_deepreduce.rows.statistics import RowStatistics
 from hvd_deepreduce.rows.table import Table as NeutralTable
 from hvd_deepreduce.sparse import DTYPES, TensorSpec, Values
-from hvd_deepreduce.tf import row_checkpoint, watch
+from hvd_deepreduce.tf import row_arrays, row_checkpoint, watch
 from hvd_deepreduce.tf.collectives import gather, gather_now
 from hvd_deepreduce.tf.failure import Failure
 from hvd_deepreduce.tf.introduction import introduce
@@ -34,7 +34,6 @@ from hvd_deepreduce.tf.parameters import NamedVariables, name_of
 from hvd_deepreduce.tf.roll_call import RollCall
 
 _FAREWELL_S = 10.0
-_LAST = "_hvd_deepreduce_last_rows"
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -96,12 +95,12 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
             if tables and self._owns_name:
                 roll_call.claim(graph)
         gathered = {}
-        last = _last_in(graph)
+        last = row_arrays.last_in(graph)
         # A step may reduce several times, and names of collectives can be used once at a time.
         with tf.device("CPU"), tf.control_dependencies(last.get(self.name, [])):
             present = roll_call.call(gradients, variables, watched=False)
             for place, table in tables.items():
-                merged = _merged(gradients[place], table.spec)
+                merged = row_arrays.merged(gradients[place], table.spec)
                 bundle = tf.numpy_function(partial(self._encode, table), merged, tf.uint8)
                 with tf.control_dependencies([present]):
                     bundle = tf.identity(bundle)
@@ -111,7 +110,7 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
                 for place, table in tables.items():
                     kinds = [tf.int64, tf.as_dtype(table.spec.value_dtype)]
                     numbers, values = tf.numpy_function(partial(self._decode, table), [gathered[place]], kinds)
-                    sums[place] = _slices_like(gradients[place], numbers, values, table.spec)
+                    sums[place] = row_arrays.slices_like(gradients[place], numbers, values, table.spec)
         last[self.name] = [present, *(one.values for one in sums.values())]
         with tf.control_dependencies(last[self.name]):
             return [
@@ -291,29 +290,3 @@ class RowExchange(tf.train.experimental.PythonState):  # type: ignore[misc]
     def _require_rest(self, caller: str) -> None:
         if any(table.bucket.sent for table in self._tables.values()):
             raise DeepReduceError(f"{caller}: gradients are under way; call it between steps")
-
-
-def _last_in(graph: Any) -> dict[str, list[tf.Tensor]]:
-    """What the next exchange of rows in a graph has to wait for, by name; nothing outside of one."""
-    if not hasattr(graph, _LAST):
-        if graph is None:
-            return {}
-        setattr(graph, _LAST, {})
-    last: dict[str, list[tf.Tensor]] = getattr(graph, _LAST)
-    return last
-
-
-def _merged(slices: tf.IndexedSlices, spec: TensorSpec) -> list[tf.Tensor]:
-    """Numbers of the rows, each once and rising, their sums in the value dtype, and how many rows there were before."""
-    values = tf.cast(tf.reshape(slices.values, [-1, table_of(spec).columns]), spec.value_dtype)
-    numbers, places = tf.unique(tf.cast(slices.indices, tf.int64))
-    order = tf.argsort(numbers)
-    places = tf.gather(tf.math.invert_permutation(order), places)
-    sums = tf.math.unsorted_segment_sum(values, places, tf.size(numbers))
-    return [tf.gather(numbers, order), sums, tf.size(slices.indices)]
-
-
-def _slices_like(given: tf.IndexedSlices, numbers: tf.Tensor, values: tf.Tensor, spec: TensorSpec) -> tf.IndexedSlices:
-    numbers.set_shape([None])
-    values = tf.cast(tf.reshape(values, [-1, *spec.shape[1:]]), given.values.dtype)
-    return tf.IndexedSlices(values, tf.cast(numbers, given.indices.dtype), given.dense_shape)
