@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hvd_deepreduce.agreement import package_version
+from hvd_deepreduce.checks import quoted
 from hvd_deepreduce.errors import InvalidSettingError
+from hvd_deepreduce.log_schema import header_fault, record_fault
 
 FORMAT: Final = "hvd_deepreduce statistics"
 VERSION: Final = 1
@@ -23,7 +25,6 @@ Errors = Mapping[str, float | None]
 
 # What is the same at every step, or follows from the sums; all else in a row of the statistics is a sum.
 _NOT_SUMMED = ("name", "numel", "relative_volume", "bits_per_kept")
-_OF_A_RECORD = {"step", "steps", "time", "total", "tensors", "extra"}
 
 
 class LoggedRun(NamedTuple):
@@ -93,39 +94,56 @@ def to_line(entry: Mapping[str, Any]) -> str:
 def read_json_lines(path: str | Path) -> list[LoggedRun]:
     """Reads what `JsonLinesWriter` wrote: one run, or several where compressors followed one another in the file.
 
-    A line that breaks off, because its job was killed, is left out. Raises `InvalidSettingError` for other files.
+    A line that breaks off, because its job was killed, is left out. Raises `InvalidSettingError` for other files, with
+    the line and the field that can't be.
     """
     runs: list[LoggedRun] = []
-    broken: str | None = None
+    broken: InvalidSettingError | None = None
     for number, line in enumerate(Path(path).read_bytes().split(b"\n"), start=1):
-        if not line:
+        if not line.strip():
             continue
         where = f"{path}: line {number}"
-        entry = _parse(line)
-        if entry is not None and entry.get("format") == FORMAT:
+        entry = _parse(line, where)
+        if isinstance(entry, dict) and entry.get("format") == FORMAT:
             if entry.get("version") != VERSION:
-                raise InvalidSettingError(f"{where} has version {entry.get('version')!r}; allowed is {VERSION}")
+                raise InvalidSettingError(f"{where} has version {quoted(entry.get('version'))}; allowed is {VERSION}")
+            _require(f"{where} is no header", header_fault(entry))
             runs.append(LoggedRun(entry, []))
             broken = None
         elif not runs:
-            raise InvalidSettingError(f"{where} is no header of a log of hvd_deepreduce")
-        elif broken or (entry is not None and not entry.keys() >= _OF_A_RECORD):
-            raise InvalidSettingError(f"{broken or where} is no record of a log of hvd_deepreduce")
-        elif entry is None:
-            broken = where
+            _require(f"{where} is no header", f"its format is not {FORMAT!r}")
+        elif broken is not None:
+            raise broken
+        elif entry is _BROKEN:
+            broken = InvalidSettingError(
+                f"{where} is no record of a log of hvd_deepreduce: it breaks off, or is no JSON"
+            )
         else:
+            _require(f"{where} is no record", record_fault(entry, runs[-1].header))
             runs[-1].records.append(entry)
     if not runs:
         raise InvalidSettingError(f"{path} is empty: nothing was logged there so far")
     return runs
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
+def _require(what: str, fault: str | None) -> None:
+    if fault is not None:
+        raise InvalidSettingError(f"{what} of a log of hvd_deepreduce: {fault}")
+
+
+_BROKEN: Final = object()
+
+
+def _parse(line: bytes, where: str) -> Any:
+    """What stands in a line, or `_BROKEN`. Python's NaN and Infinity are taken, for the schema to refuse."""
     try:
-        entry = json.loads(line)
-    except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else {}
+        return json.loads(line)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return _BROKEN
+    except RecursionError as error:
+        raise InvalidSettingError(f"{where} is nested too deep for a log of hvd_deepreduce") from error
+    except ValueError as error:  # Python reads no integers of thousands of digits
+        raise InvalidSettingError(f"{where} is of no log of hvd_deepreduce: a number is too long ({error})") from error
 
 
 def _identity(stats: Stats) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from rich.progress import track
 from rich.table import Table
 
 from hvd_deepreduce.checks import require_fraction, require_integer
+from hvd_deepreduce.cli.output import require_no_input
 from hvd_deepreduce.console import PlainConsole
 from hvd_deepreduce.errors import InvalidSettingError
 from hvd_deepreduce.measure import Measurement, measure
@@ -57,6 +58,8 @@ def run(options: argparse.Namespace) -> None:
         raise InvalidSettingError("--density is that of topk: give it or --sparsifier, not both")
     if options.compensated is not None and options.gradients:
         raise InvalidSettingError("--compensated captures gradients, so it goes without files")
+    if options.plot:
+        require_no_input("--plot", options.plot, options.gradients)
     densities = options.density or [_DEFAULT_DENSITY]
     for density in densities:
         require_fraction("topk", "density", density)

@@ -42,5 +42,9 @@ def draw(found: Sequence[Measurement], path: Path) -> None:
         axis.grid(visible=True, alpha=0.3)
     figure.legend(loc="lower center", ncol=2, fontsize=8, frameon=False)
     figure.tight_layout(rect=(0, min(0.45, 0.05 + 0.02 * len(groups)), 1, 1))
-    figure.savefig(path)
-    plt.close(figure)
+    try:
+        figure.savefig(path)
+    except ValueError as error:
+        raise InvalidSettingError(f"--plot {path}: {error}") from error
+    finally:
+        plt.close(figure)

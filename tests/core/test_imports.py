@@ -36,7 +36,8 @@ TABLE = {
     "step_error": BASE,
     "saved_state": BASE,
     "pipeline": STAGE | {"wire", "registry", "settings", "step_error"},
-    "records": {"errors", "agreement"},
+    "log_schema": {"checks"},
+    "records": {"errors", "checks", "agreement", "log_schema"},
     "writers": {"errors", "checks", "records"},
     "report": {"records", "report"},
 }
