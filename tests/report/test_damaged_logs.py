@@ -22,10 +22,8 @@ from report.runs import write_run
 DEEP: Any = []
 for _ in range(500):
     DEEP = [DEEP]
-HOSTILE = (
-    [None, True, -1, 0, 0.5, 2**63, 10**30, 1e308, float("nan"), float("inf"), 10**400]
-    + ["", "1", "<script>", "\ud800", "[/b]", [], [1], {}, {"a": 1}, DEEP]
-)  # fmt: skip
+NUMBERS = [-1, 0, 0.5, 2**63, 10**30, 1e308, float("nan"), float("inf"), 10**400]
+HOSTILE = [None, True, *NUMBERS, "", "1", "<script>", "\ud800", "[/b]", [], [1], {}, {"a": 1}, DEEP]
 GONE = object()
 TOO_LONG = "9" * 5000
 
