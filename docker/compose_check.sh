@@ -26,9 +26,18 @@ declare -A root mounted pid
 image=${IMAGE:-localhost/hvd_deepreduce:cpu}
 [ -n "${IMAGE:-}" ] || buildah inspect --type image "$image" >/dev/null 2>&1 || image=
 
+# The process that began the role, and its child, the first of the role's process tree, with which all others end. Left to
+# itself the child would go on in the image, where it has become another user since.
+end_role() { # name
+  pkill -KILL --parent "${pid[$1]}" || true
+  kill -KILL "${pid[$1]}" 2>/dev/null || true
+  wait "${pid[$1]}" 2>/dev/null || true
+  unset "pid[$1]"
+}
+
 clean() {
   local role
-  for role in "${!pid[@]}"; do kill -KILL "${pid[$role]}" 2>/dev/null || true; done
+  for role in "${!pid[@]}"; do end_role "$role"; done
   wait 2>/dev/null || true
   for role in "${roles[@]}"; do
     ip netns del "$tag-$role" 2>/dev/null || true
@@ -68,7 +77,7 @@ if [ -n "$image" ]; then
 fi
 
 # Becomes a role: what Docker would do, by unshare. Its files are those of the image, or of this machine with a home and a
-# /tmp of its own. All its processes end with this one.
+# /tmp of its own. `end_role` ends all its processes.
 role() { # name, backend, command...
   local name=$1 backend=$2 files=${mounted[$1]:-}
   shift 2
@@ -112,9 +121,7 @@ for backend in "${backends[@]}"; do
   fi
   for worker in worker1 worker2; do
     grep -q "Accepted publickey" "$work/$worker.log" || { echo "compose-check: nobody came to $worker by ssh" >&2; exit 1; }
-    kill -KILL "${pid[$worker]}"
-    wait "${pid[$worker]}" 2>/dev/null || true
-    unset "pid[$worker]"
+    end_role "$worker"
   done
   [ -z "$(grep -rl PRIVATE "$work/hello")" ] || { echo "compose-check: a private key is shared" >&2; exit 1; }
   echo "== $backend: two workers trained, started by ssh from a third ($((SECONDS - start)) s)"
