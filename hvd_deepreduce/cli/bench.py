@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -101,7 +102,8 @@ def _pairs(index: Sequence[str] | None, value: Sequence[str] | None) -> list[tup
 
 def load(paths: Sequence[Path]) -> dict[str, Any]:
     """Arrays by the names of their files; raises `InvalidSettingError` for a file that holds none of a gradient."""
-    return {path.stem: _array(path) for path in paths}
+    shared = Counter(path.stem for path in paths)
+    return {path.stem if shared[path.stem] == 1 else str(path): _array(path) for path in paths}
 
 
 def _array(path: Path) -> Any:

@@ -125,6 +125,14 @@ def test_bench_takes_recipes(gradient: Path, capsys: pytest.CaptureFixture[str])
     assert "smallest" in capsys.readouterr().out
 
 
+def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    paths = [tmp_path / folder / "layer.npy" for folder in ("a", "b")] + [tmp_path / "other.npy"]
+    for number, path in enumerate(paths):
+        path.parent.mkdir(exist_ok=True)
+        np.save(path, np.full(3, number, np.float32))
+    assert {name: array[0] for name, array in load(paths).items()} == {str(paths[0]): 0, str(paths[1]): 1, "other": 2}
+
+
 def test_bench_prints_a_table_and_draws(gradient: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "picture.png"
     assert main(["bench", str(gradient), "--plot", str(picture)]) == 0
